@@ -7,6 +7,7 @@ import { codeOf } from '../errors/errors.ts';
 import type { CollectedRecord, CollectJournal } from '../model/journal.ts';
 import type { PageRequest } from '../model/source.ts';
 import type { Log } from '../model/telemetry.ts';
+import type { LedgerWindow } from '../model/ledger.ts';
 import type { Clock, Micros } from '../model/time.ts';
 import { endsOf, findByTime, misread, notCountedByTime, outsideOf, outsideText, samplesOf } from './contradictions.ts';
 import type { Ends, Looking, Sample } from './contradictions.ts';
@@ -25,7 +26,7 @@ export interface ContradictionProfile {
 interface CheckParts {
   readonly sourceId: string;
   readonly looking: Looking;
-  readonly journal: Pick<CollectJournal, 'progress' | 'covers'>;
+  readonly journal: Pick<CollectJournal, 'progress' | 'covers' | 'lacks' | 'windowAt'>;
   readonly suspensions: Suspensions;
   readonly clock: Clock;
   readonly waits: Waits;
@@ -33,6 +34,7 @@ interface CheckParts {
   /** The ledger is to hold all records of the service. */
   readonly isFromEarliest: boolean;
   readonly store: (answer: Answer, signal: AbortSignal) => Promise<void>;
+  readonly recount: (window: LedgerWindow, signal: AbortSignal) => Promise<void>;
   /** A record that the query of its window must show. */
   readonly remember: (record: CollectedRecord, request: PageRequest) => void;
   /** Saves the profile at once. */
@@ -106,11 +108,17 @@ export class ContradictionCheck {
 
   /** @returns how the service contradicts itself; undefined if it does not, or the records cannot be read */
   async #compare(serverNow: Micros, signal: AbortSignal): Promise<string | undefined> {
-    const { looking, closeDelay, journal, sourceId, remember, clock } = this.#parts;
+    const { looking, closeDelay, journal, sourceId, remember, store, clock } = this.#parts;
     try {
       const ends = await endsOf(looking, signal, this.#total);
       const { closedUntil } = journal.progress(sourceId).live;
       for (const { record, answer } of ends.shown) if ((record.time ?? 0) >= closedUntil) remember(record, answer.request);
+      // mutant: shown-and-lacking
+      for (const answer of new Set(ends.shown.map((each) => each.answer))) {
+        const records = answer.records.filter(({ time }) => time !== undefined && time < closedUntil);
+        if (journal.lacks({ ...answer, source: sourceId, records })) await store({ ...answer, records }, signal);
+      }
+      await this.#recountExceeded(ends, signal);
       await this.#noteOutside(ends, serverNow, signal);
       const suspect = this.#suspect;
       const samples = samplesOf(ends, serverNow).filter(({ uid }, i) => i === 0 || uid !== this.#oldest);
@@ -129,6 +137,21 @@ export class ContradictionCheck {
       if (!(codeOf(thrown) ?? '').startsWith('page_')) throw thrown;
     }
     return undefined;
+  }
+
+  /** The uids of old windows are deleted, so a record that one of them lacks is found by the number of its records alone. */
+  async #recountExceeded({ shown }: Ends, signal: AbortSignal): Promise<void> {
+    const { journal, sourceId, recount, suspensions } = this.#parts;
+    const windows = new Map<Micros, { readonly window: LedgerWindow; readonly uids: Set<string> }>();
+    for (const { record } of shown) {
+      const window = record.time === undefined ? undefined : await journal.windowAt(sourceId, record.time);
+      if (window?.state !== 'proven' || window.reason !== undefined) continue;
+      const known = windows.get(window.from) ?? { window, uids: new Set() };
+      windows.set(window.from, known);
+      known.uids.add(record.uid);
+    }
+    for (const { window, uids } of windows.values())
+      if (/* mutant: more-than-counted */ uids.size > (window.records ?? 0) && !suspensions.current) await recount(window, signal);
   }
 
   async #noteOutside(ends: Ends, serverNow: Micros, signal: AbortSignal): Promise<void> {

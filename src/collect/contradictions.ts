@@ -28,7 +28,7 @@ export interface Looking {
 /** A record that the service showed, and the answer that held it. */
 interface Shown {
   readonly record: CollectedRecord;
-  readonly answer: Omit<Answer, 'records'>;
+  readonly answer: Answer;
 }
 
 /** A record to look for by its time, and the request that showed it. Holds no part of the answer. */

@@ -64,12 +64,12 @@ export class Recounter {
   async recount(window: LedgerWindow, signal: AbortSignal): Promise<void> {
     const { sourceId, journal, suspensions, log, ages, now } = this.#parts;
     await this.#beginFullVisibility();
-    const total = await this.#count(window, signal);
+    const { total, isNew } = await this.#ask(window, signal);
     // A live poll may have suspended the source in the meantime: then nothing is confirmed.
     if (suspensions.current) return;
     const at = now();
     const fields = { ...this.#fields(window), total };
-    if (/* mutant: recount-agrees */ total !== undefined && total === window.total) {
+    if (/* mutant: recount-agrees */ total !== undefined && total === window.total && !isNew) {
       await journal.confirm(sourceId, window, nextRecount(window.to, ages, at), at, this.#lastAge);
       log.write('window.recounted', fields);
       return;
@@ -318,20 +318,28 @@ export class Recounter {
     return total >= window.total ? 'complete' : 'fewer';
   }
 
-  async #count(
+  async #count(window: LedgerWindow, signal: AbortSignal, isFullyVisible?: boolean): Promise<number | undefined> {
+    return (await this.#ask(window, signal, isFullyVisible)).total;
+  }
+
+  /** @returns `isNew`: the answer shows a record that the journal lacks, as another service with as many records would */
+  async #ask(
     window: LedgerWindow,
     signal: AbortSignal,
     isFullyVisible = this.#parts.suspensions.isFullyVisible(window),
-  ): Promise<number | undefined> {
-    const { requester, paging, clock, suspensions } = this.#parts;
-    const { total } = await requester.count(/* mutant: recount-query */ window.query, paging.first, signal);
+  ): Promise<{ readonly total: number | undefined; readonly isNew: boolean }> {
+    const { sourceId, journal, requester, paging, clock, suspensions } = this.#parts;
+    const answer = await requester.count(/* mutant: recount-query */ window.query, paging.first, signal);
+    const { total } = answer;
+    // mutant: recount-uids
+    const counted = { total, isNew: 'records' in answer && journal.lacks({ source: sourceId, ...answer }) };
     if (!this.#parts.isTimeKnown()) throw new ClockLost();
     // A window closed since may have been read while the service hid records: its equal count shows
     // nothing.
-    if ((window.total ?? 0) === 0 || !isFullyVisible) return total;
+    if ((window.total ?? 0) === 0 || !isFullyVisible) return counted;
     this.#countedAt = clock.monotonic();
     if (total !== undefined && total >= (window.total ?? 0)) suspensions.foundFullVisibility();
-    return total;
+    return counted;
   }
 
   #isForgotten(window: LedgerWindow): boolean {

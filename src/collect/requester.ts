@@ -217,7 +217,7 @@ export class Requester {
     query: PageRequest['query'],
     page: number | undefined,
     signal: AbortSignal,
-  ): Promise<{ total: number | undefined; serverNow: Micros | undefined }> {
+  ): Promise<Answer | { readonly total: undefined; readonly serverNow: undefined }> {
     const none = { total: undefined, serverNow: undefined };
     try {
       return await this.ask({ query, page, pageSize: this.#minSize }, signal);

@@ -160,6 +160,7 @@ export class Collector {
       isFromEarliest: settings.start?.kind === 'earliest',
       store: (answer, signal) => this.store(answer, signal),
       remember: (record, request) => this.#pages.remember(record, request),
+      recount: (window, signal) => this.#closer.recounter.recount(window, signal),
       profile: parts.visibility?.contradictions,
     });
     const suspect = (sample: Sample): void => this.#contradictions.suspect(sample);

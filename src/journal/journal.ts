@@ -179,6 +179,10 @@ export class Journal implements CollectJournal, DeliverJournal, AsyncDisposable 
     return this.#shared.run(page.source, () => this.#append(page));
   }
 
+  lacks(page: CollectedPage): boolean {
+    return this.#deduplicator.page(this.#sources.get(page.source), page).fresh.length > 0;
+  }
+
   #append(page: CollectedPage): Appended {
     const source = this.#sources.get(page.source);
     const deduplicated = this.#deduplicator.page(source, page);
@@ -257,6 +261,12 @@ export class Journal implements CollectJournal, DeliverJournal, AsyncDisposable 
 
   covers(sourceId: string, time: Micros): boolean {
     return rangeOf(this.#sources.get(sourceId).ranges, time) !== undefined;
+  }
+
+  async windowAt(sourceId: string, time: Micros): Promise<LedgerWindow | undefined> {
+    const { n } = this.#sources.get(sourceId).row;
+    const owner = this.#ledger.owner(n, time);
+    return owner && this.#ledger.window(n, owner.from);
   }
 
   async window(sourceId: string, from: Micros): Promise<LedgerWindow | undefined> {

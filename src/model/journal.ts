@@ -87,6 +87,8 @@ export interface GapOperation {
 export interface CollectJournal {
   progress(source: string): SourceProgress;
   append(page: CollectedPage): Promise<Appended>;
+  /** True if `append` would store a record of the page. */
+  lacks(page: CollectedPage): boolean;
   /**
    * Stores the result of reading a window. A new window must start at `closedUntil`. A proof moves
    * the frontier when it is contiguous; a gap stops it. `lastAge` in µs.
@@ -105,6 +107,8 @@ export interface CollectJournal {
   remembers(source: string, window: Window): boolean;
   /** True if a range of the source holds the time, however far it is read. */
   covers(source: string, time: Micros): boolean;
+  /** The window that holds the time. */
+  windowAt(source: string, time: Micros): Promise<LedgerWindow | undefined>;
   /** The window that starts at `from`. */
   window(source: string, from: Micros): Promise<LedgerWindow | undefined>;
   /**

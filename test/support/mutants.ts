@@ -198,6 +198,24 @@ export const mutants: readonly Mutant[] = [
     changes: { 'filter-suspension': remove },
   },
   {
+    name: 'totals-not-compared',
+    what: 'records that are counted without times and found by no times are not told',
+    suite: 'test/unit/collect/contradictions.test.ts',
+    changes: { 'totals-not-compared': 'return [];' },
+  },
+  {
+    name: 'shown-and-not-held',
+    what: 'a record of a closed window that an unbounded query shows is ignored',
+    suite: 'test/unit/collect/contradictions.test.ts',
+    changes: { 'shown-and-lacking': remove, 'more-than-counted': 'false' },
+  },
+  {
+    name: 'recount-by-number-alone',
+    what: 'a recount confirms a window although its answer shows a record that the journal lacks',
+    suite: 'test/unit/collect/contradictions.test.ts',
+    changes: { 'recount-uids': 'const counted = { total, isNew: false };' },
+  },
+  {
     name: 'records-in-hand-forgotten',
     what: 'a window is proven although another query showed a record of it that its own query does not',
     suite: 'test/unit/collect/contradictions.test.ts',

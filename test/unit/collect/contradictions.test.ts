@@ -271,3 +271,31 @@ test('records that are counted without times and in no query with times are told
   await it.runUntil(it.source.now() + 10 * minute);
   expect(it.collector.view().trouble).toBeUndefined();
 });
+
+test.each([
+  ['of a closed window is stored', [1_200_000, 86_400_000], undefined],
+  ['of a window whose uids are deleted puts it in doubt', [1_200_000], 'reread'],
+])('a record that an unbounded query shows and that the ledger lacks, %s', async (_, recountAfter, reason) => {
+  const it = await begun({ after: 2 * hour, pageSize: 100, recountAfter });
+  for (let id = 0; id < 12; id += 1) it.source.add(id, base + id * 10 * minute, 0);
+  await it.runUntil(it.source.now() + 30 * minute);
+  const at = base + 35 * minute;
+  it.source.add(4711, at, it.source.now());
+  await it.runUntil(it.source.now() + 10 * minute);
+  const lacking = reason === undefined ? 0 : 1;
+  expect(appended(it.beside())).toHaveLength(13 - lacking);
+  expect(falsely(it)).toEqual([]);
+  expect(await it.journal.windowAt(sourceId, at)).toMatchObject({ reason });
+});
+
+test('another service with as many records at the same times is read: an equal count alone ends no doubt', async () => {
+  const it = await begun({ after: 2 * hour, pageSize: 100 });
+  for (let id = 0; id < 12; id += 1) it.source.add(id, base + id * 10 * minute + second, 0);
+  await it.runUntil(it.source.now() + 30 * minute);
+  it.source.records.splice(0);
+  for (let id = 0; id < 12; id += 1) it.source.add(1000 + id, base + id * 10 * minute + second, 0);
+  it.journal.history.followHost(sourceId, 'https://other.example/v2/api');
+  await it.runUntil(it.source.now() + 30 * minute);
+  const due = { from: base, to: it.journal.progress(sourceId).live.closedUntil };
+  expect(appended(it.beside())).toEqual(expect.arrayContaining(owned(it.source.records, due)));
+});
