@@ -290,10 +290,10 @@ test.each([
 
 test('another service with as many records at the same times is read: an equal count alone ends no doubt', async () => {
   const it = await begun({ after: 2 * hour, pageSize: 100 });
-  for (let id = 0; id < 110; id += 1) it.source.add(id, base + id * minute + second, 0);
+  for (let id = 0; id < 110; id += 1) it.source.add(id, base + id * minute + 30 * second, 0);
   await it.runUntil(it.source.now() + 30 * minute);
   it.source.records.splice(0);
-  for (let id = 0; id < 110; id += 1) it.source.add(1000 + id, base + id * minute + second, 0);
+  for (let id = 0; id < 110; id += 1) it.source.add(1000 + id, base + id * minute + 30 * second, 0);
   it.journal.history.followHost(sourceId, 'https://other.example/v2/api');
   await it.runUntil(it.source.now() + 30 * minute);
   const due = { from: base, to: it.journal.progress(sourceId).live.closedUntil };
