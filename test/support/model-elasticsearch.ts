@@ -81,7 +81,7 @@ export class ModelElasticsearch implements AsyncDisposable {
   hasFailureStore = false;
   readonly aside = new Map<string, ItemError>();
   /** A response to a whole request that replaces the normal one. */
-  fault: (method: string, path: string) => Reply | undefined = () => undefined;
+  fault: (method: string, path: string, text: string) => Reply | undefined = () => undefined;
   /** Closes the connection after accepting the next batch. */
   cutsAnswer = false;
   /** Accepts requests and never responds. */
@@ -154,7 +154,7 @@ export class ModelElasticsearch implements AsyncDisposable {
       body: content,
       headers,
       text: raw,
-    } = this.fault(request.method ?? '', path) ?? this.#reply(request, path, searchParams, body);
+    } = this.fault(request.method ?? '', path, body.toString()) ?? this.#reply(request, path, searchParams, body);
     if (path === '/_bulk' && status === 200 && this.cutsAnswer) {
       this.cutsAnswer = false;
       response.writeHead(200, { ...product, 'content-type': 'application/vnd.elasticsearch+json;compatible-with=8' });

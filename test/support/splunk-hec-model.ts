@@ -91,6 +91,8 @@ export class HecModel implements AsyncDisposable {
   /** How many queries return false before an acknowledgement. */
   asksUntilIndexed = 1;
   health = 17;
+  /** The status with which a firewall in front of the collector answers a request with this text; it passes the others on. */
+  firewall: (text: string) => number | undefined = () => undefined;
   /** The message for a well-formed event that is rejected (code 6). */
   refuses: Refuses = () => undefined;
   /**
@@ -174,6 +176,8 @@ export class HecModel implements AsyncDisposable {
     const channel = Array.isArray(given) ? given[0] : given;
     if (channel !== undefined && !guid.test(channel)) return replyOf(11);
     const body = request.headers['content-encoding'] === 'gzip' ? gunzipSync(sent) : sent;
+    const stopped = this.firewall(body.toString());
+    if (stopped !== undefined) return { status: stopped, body: { html: '<html>Request blocked</html>' } };
     if (path === 'ack' && this.stranger === 'collector') return replyOf(12);
     if (path === 'ack' && this.stranger === 'fluent-bit') return { status: 400, body: { html: 'error: invalid HTTP endpoint\n' } };
     if (path === 'ack') return this.#acknowledgements(request, token, channel, body);

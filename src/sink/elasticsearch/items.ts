@@ -142,5 +142,5 @@ export function requestResultOf(status: number, error: ItemError | undefined, is
   if (status === 400 && error?.type !== 'media_type_header_exception') return 'rejected';
   if (status === 429) return 'retryable';
   if (status === 408 || status >= 500 || status < 300) return 'unknown';
-  return status >= 403 && status !== 404 && !isElasticsearch ? 'rejected' : 'blocked';
+  return status !== 401 && !isElasticsearch ? 'rejected' : 'blocked';
 }

@@ -143,22 +143,27 @@ export class ElasticsearchSink implements Sink {
   }
 
   /** The whole request is refused, and has one message, which may be the cause or not. Undefined: otherwise. */
-  #refusalOfOne({ status, error, isElasticsearch }: Answer, [only, ...others]: readonly Message[]): RetryableRejection | undefined {
+  #refusalOfOne(answer: Answer, [only, ...others]: readonly Message[]): RetryableRejection | undefined {
+    const { status, error, isElasticsearch } = answer;
     if (!only || others.length > 0 || status === 413 || requestResultOf(status, error, isElasticsearch) !== 'rejected') return undefined;
+    const message = this.#messageOf(answer);
     const reason = {
       seq: only.seq,
       code: String(status),
-      message: `the server responded ${messageOfItem({ status, ...(error && { error }) })}`,
+      message: error ? `the server responded ${messageOfItem({ error })}` : message,
     };
-    return { code: 'sink_blocked', seqs: [only.seq], message: this.#messageOf(status, error), reasons: [reason] };
+    return { code: 'sink_blocked', seqs: [only.seq], message, reasons: [reason] };
   }
 
-  #messageOf(status: number, error: ItemError | undefined): string {
+  #messageOf({ status, error, isElasticsearch }: Answer): string {
+    if (!isElasticsearch && !error && status !== 413 && requestResultOf(status, error, false) === 'rejected')
+      return `sink "${this.#id}": another server than Elasticsearch responded ${status}; see sinks.${this.#id}.nodes`;
     return `sink "${this.#id}": the server responded ${status} ${plainText(error)}${this.#hint(status, error)}`;
   }
 
   /** The result of each message. Throws for a response without results. */
-  #items({ status, body, error, retryAfterMs, isElasticsearch }: Answer, messages: readonly Message[]): readonly Item[] {
+  #items(answer: Answer, messages: readonly Message[]): readonly Item[] {
+    const { status, body, error, retryAfterMs, isElasticsearch } = answer;
     if (status === 200) {
       const items = Array.isArray(body.items) ? body.items.map((item) => /* mutant: bulk-item */ membersOf(item).create) : undefined;
       if (items?.length === messages.length) return items.map(itemFrom);
@@ -168,7 +173,7 @@ export class ElasticsearchSink implements Sink {
       );
     }
     const code = codes[requestResultOf(status, error, isElasticsearch)];
-    throw new WaybillError(code, this.#messageOf(status, error), { retryAfterMs, isCrowded: status === 429 });
+    throw new WaybillError(code, this.#messageOf(answer), { retryAfterMs, isCrowded: status === 429 });
   }
 
   async #resolve(messages: readonly Message[], items: readonly Item[], signal: AbortSignal): Promise<DeliveryResult> {
@@ -254,7 +259,6 @@ export class ElasticsearchSink implements Sink {
     if (status === 413) return ` (${setting('batch.maxBytes')})`;
     if (target !== undefined && status !== 403 && itemResultOf({ status, ...(error && { error }) }) === 'suspect')
       return ` (a pipeline of "${pattern}"? See index.default_pipeline and index.final_pipeline of its settings)`;
-    if (status >= 300 && status < 400) return ` (${setting('nodes')})`;
     if (status === 403 || status === 406 || status === 400) return ` (${setting(this.#settings.index === undefined ? 'nodes' : 'index')})`;
     return '';
   }

@@ -65,6 +65,6 @@ async function query(
   }
   if (answer.status === 200) return readAcknowledgements(answer.body) ?? new Set();
   const { meaning, message } = readReply(answer);
-  if (meaning !== 'blocked') return message;
+  if (meaning !== 'blocked' && meaning !== 'refused') return message;
   throw new WaybillError('sink_outcome_unknown', `cannot query acknowledgements for sink "${id}": ${message}`);
 }

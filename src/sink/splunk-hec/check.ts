@@ -40,14 +40,14 @@ export async function probe(
       throw codeOf(thrown) === 'sink_outcome_unknown' ? new WaybillError('sink_unavailable', messageOf(thrown), { cause: thrown }) : thrown;
     });
   const refuse = (answer: HecAnswer): void => {
-    const { meaning, status, code, message } = readReply(answer);
-    if (meaning !== 'blocked') return;
+    const { meaning, code, message } = readReply(answer);
+    if (meaning !== 'blocked' && meaning !== 'refused') return;
     const hints: Readonly<Record<number, string>> = {
       10: `; the token requires acknowledgements: set sinks.${id}.indexerAcknowledgement: true, or use another token`,
       14: `; the token has acknowledgements disabled: enable them in Splunk, or set sinks.${id}.indexerAcknowledgement: false`,
     };
     // Splunk enables indexer acknowledgement per token.
-    const named = settingOf({ status, code }) === 'url' ? `sinks.${id}.url` : token.describe();
+    const named = settingOf({ code }) === 'url' ? `sinks.${id}.url` : token.describe();
     throw new WaybillError('sink_blocked', `${where(named)}: ${message}${hints[code ?? -1] ?? ''}`);
   };
 

@@ -154,7 +154,8 @@ class SplunkHecSink implements Sink {
   /**
    * The result of a request that failed. Splunk has accepted the events before the named event
    * (moby/moby issue 35862) but does not acknowledge them, so with `indexerAcknowledgement` they
-   * are sent again. A named message is rejected only if it was the first of its request.
+   * are sent again. A named message is rejected only if it was the first of its request. A refusal
+   * may be about one message: the loop halves the batch until that message is alone.
    */
   #stopped(asked: readonly Message[], later: readonly Message[], all: readonly Message[], answer: Answered): DeliveryResult {
     const { reply, retryAfterMs } = answer;
@@ -162,18 +163,29 @@ class SplunkHecSink implements Sink {
     const suspect = asked[stoppedAt];
     const settled = suspect && !this.#settings.indexerAcknowledgement ? stoppedAt : 0;
     const isNamed = meaning === 'rejected' && suspect !== undefined;
-    const isRefused = isNamed && stoppedAt === 0;
-    const rest = [...asked.slice(isRefused ? 1 : settled), ...later];
+    const isRejected = isNamed && stoppedAt === 0;
+    const isRefused = meaning === 'refused';
+    const rest = [...asked.slice(isRejected ? 1 : settled), ...later];
     const code = meaning === 'blocked' ? 'sink_blocked' : 'sink_unavailable';
-    if (isRefused) this.#suspects.delete(suspect.seq);
+    if (isRejected) this.#suspects.delete(suspect.seq);
     else if (isNamed) this.#suspects.add(suspect.seq);
-    else if (rest.length === all.length) throw this.#error(meaning === 'rejected' ? 'sink_refused' : code, all, reply, retryAfterMs);
-    const rejections = isRefused
+    else if (rest.length === all.length) {
+      const [{ seq }, ...others] = all as [Message, ...Message[]];
+      if (!isRefused || others.length > 0)
+        throw this.#error(isRefused || meaning === 'rejected' ? 'sink_refused' : code, all, reply, retryAfterMs);
+      const message = this.#message('sink_blocked', all, reply);
+      const reasons = [{ seq, code: String(reply.code ?? reply.status), message }];
+      return { rejections: [], retryable: { code: 'sink_blocked', seqs: [seq], message, retryAfterMs, reasons } };
+    }
+    const rejections = isRejected
       ? [{ seq: suspect.seq, code: String(reply.code), message: this.#message('sink_refused', [suspect], reply) }]
       : [];
     if (rest.length === 0) return { rejections };
     const seqs = rest.map(({ seq }) => seq);
-    return { rejections, retryable: { code, seqs, message: this.#message(code, rest, reply), retryAfterMs, isAtOnce: isNamed } };
+    return {
+      rejections,
+      retryable: { code, seqs, message: this.#message(code, rest, reply), retryAfterMs, isAtOnce: isNamed || isRefused },
+    };
   }
 
   async #ackIdOf({ ackId, message }: Reply): Promise<number> {
@@ -194,10 +206,12 @@ class SplunkHecSink implements Sink {
 
   #message(code: string, messages: readonly Message[], reply: Reply): string {
     const count = messages.length === 1 ? 'one message' : `${messages.length} messages`;
+    const what = `cannot send ${count} to "${baseOf(this.#settings)}" for sink "${this.#id}"`;
+    if (reply.meaning === 'refused' && reply.code === undefined)
+      return `${what}: another server than Splunk answered ${reply.message}; see sinks.${this.#id}.url`;
     const about = settingOf(reply);
     const named = about === 'token' ? this.#settings.token.describe() : `sinks.${this.#id}.${about}`;
-    const setting = code === 'sink_blocked' ? ` (${named})` : '';
-    return `cannot send ${count} to "${baseOf(this.#settings)}" for sink "${this.#id}"${setting}: ${reply.message}`;
+    return `${what}${code === 'sink_blocked' ? ` (${named})` : ''}: ${reply.message}`;
   }
 }
 

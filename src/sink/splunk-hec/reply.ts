@@ -12,9 +12,10 @@ import { quote, sizeAndType } from '../../errors/quote.ts';
  * - `retryable`: nothing was accepted
  * - `blocked`: nothing was accepted, and an operator must act
  * - `rejected`: the data is invalid
+ * - `refused`: nothing was accepted, because of the data or of the receiver, for example by a firewall in front of it
  * - `unknown`: a part may have been accepted
  */
-type Meaning = 'delivered' | 'crowded' | 'retryable' | 'blocked' | 'rejected' | 'unknown';
+type Meaning = 'delivered' | 'crowded' | 'retryable' | 'blocked' | 'rejected' | 'refused' | 'unknown';
 
 export interface Reply {
   readonly meaning: Meaning;
@@ -35,7 +36,7 @@ const meanings: ReadonlyMap<number, Meaning> = new Map([
   [4, 'blocked'], // invalid token
   [5, 'unknown'], // no data: only for an empty request, which delivery never sends
   [6, 'rejected'], // invalid data format
-  [7, 'blocked'], // incorrect index
+  [7, 'refused'], // incorrect index: of one source, or of all
   [8, 'unknown'], // internal server error
   [9, 'unknown'], // server is busy
   [10, 'blocked'], // data channel is missing
@@ -55,15 +56,11 @@ const meanings: ReadonlyMap<number, Meaning> = new Map([
 ]);
 
 /** The setting to which a response relates, for a blocked sink. */
-export function settingOf({
-  status,
-  code,
-}: Pick<Reply, 'status' | 'code'>): 'token' | 'index' | 'indexerAcknowledgement' | 'channel' | 'url' {
+export function settingOf({ code }: Pick<Reply, 'code'>): 'token' | 'index' | 'indexerAcknowledgement' | 'channel' | 'url' {
   if (code === 7) return 'index';
   if (code === 10 || code === 14) return 'indexerAcknowledgement';
   if (code === 11) return 'channel';
-  const isKnown = code !== undefined && meanings.has(code);
-  return isKnown || status === 401 || status === 403 ? 'token' : 'url';
+  return code !== undefined && meanings.has(code) ? 'token' : 'url';
 }
 
 interface Answer {
@@ -90,8 +87,7 @@ function meaningOf(status: number, code: number | undefined): Meaning {
   if (status >= 200 && status <= 299) return isSuccess ? meaning : 'unknown';
   if (meaning !== undefined && !isSuccess) return meaning;
   if (status === 429) return 'retryable';
-  // Wrong path, wrong server or missing permission: the records are not the cause.
-  return status >= 300 && status <= 499 && status !== 408 ? 'blocked' : 'unknown';
+  return status >= 300 && status <= 499 && status !== 408 ? 'refused' : 'unknown';
 }
 
 /**

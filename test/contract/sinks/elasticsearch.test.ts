@@ -82,6 +82,13 @@ class ModelPlace implements Place {
       (JSON.parse(text) as { seq: number }).seq === seq ? { status: 400, type: this.#refusal, reason: words } : undefined;
   }
 
+  intercept(seq: number, status: number): void {
+    this.#model.fault = (_method, path, text) =>
+      path === '/_bulk' && text.includes(`"seq":${seq},`)
+        ? { status, text: '<html>Request blocked</html>', headers: { 'x-elastic-product': '', 'content-type': 'text/html' } }
+        : undefined;
+  }
+
   busy(retryAfterMs: number): void {
     this.#model.fault = (_method, path) => {
       if (path !== '/_bulk') return undefined;
@@ -218,11 +225,12 @@ describe('elasticsearch', () => {
     ['blocked', 401, undefined, false],
     ['blocked', 403, 'security_exception', true],
     ['rejected', 403, undefined, false],
-    ['blocked', 404, undefined, false],
+    ['rejected', 404, undefined, false],
+    ['blocked', 404, 'index_not_found_exception', true],
     ['retryable', 429, 'circuit_breaking_exception', true],
     ['unknown', 500, undefined, true],
     ['unknown', 503, undefined, false],
-    ['blocked', 302, undefined, false],
+    ['rejected', 302, undefined, false],
     ['unknown', 204, undefined, true],
   ] as const)(
     'a request is %s if its whole response is %i %s, and the answer is of Elasticsearch itself: %s',
@@ -374,11 +382,14 @@ describe('elasticsearch', () => {
     else expect(await errorOf(sent)).toEqual({ code: 'sink_outcome_unknown', message: `sink "siem": ${words}` });
   });
 
-  test('a redirection names the setting', async () => {
+  test('a redirection by another server names that server and the setting', async () => {
     const sink = await open();
-    model.fault = (_method, path) => (path === '/_bulk' ? { status: 302, headers: { location: 'http://other.example/' } } : undefined);
-    const { code, message: words } = await errorOf(send(sink, batchOf([message(1)])));
-    expect([code, words]).toEqual(['sink_blocked', expect.stringMatching(/302 no reason \(sinks\.siem\.nodes\)$/)]);
+    const headers = { location: 'http://other.example/', 'x-elastic-product': '' };
+    model.fault = (_method, path) => (path === '/_bulk' ? { status: 302, headers } : undefined);
+    expect((await send(sink, batchOf([message(1)]))).retryable).toMatchObject({
+      code: 'sink_blocked',
+      message: expect.stringMatching(/: another server than Elasticsearch responded 302; see sinks\.siem\.nodes$/) as string,
+    });
   });
 
   test.each([
@@ -398,7 +409,7 @@ describe('elasticsearch', () => {
     shown.push(taken.rejections[0]?.message, taken.retryable?.message);
     model.fault = () => ({ status: 403, body: { error: { type: 'security_exception', reason } } });
     shown.push((await errorOf(send(sink, batchOf([message(1)])))).message);
-    const denied = model.fault('', '');
+    const denied = model.fault('', '', '');
     model.fault = (_method, path) => (path === '/_security/_authenticate' ? { status: 200, body: { username: canary } } : denied);
     shown.push(JSON.stringify(await elasticsearch.check(given(credentials), contextOf('siem'), never)));
     for (const words of shown) {

@@ -100,6 +100,10 @@ class HecPlace implements Place {
     return this.#model.events.map(({ text }) => text);
   }
 
+  intercept(seq: number, status: number): void {
+    this.#model.firewall = (text) => (new RegExp(`seq\\\\?":${seq},`).test(text) ? status : undefined);
+  }
+
   cutAnswer(): void {
     this.#model.next.push('cut');
   }
@@ -231,22 +235,17 @@ describe('responses', () => {
     await expect(sink.send(batchOf([message(1)]), never)).rejects.toMatchObject(unknown);
   });
 
-  test.each([1, 4, 7, 10, 11, 14, 16, { status: 404, text: 'nobody here' }, { status: 302, text: '' }])(
-    '%j needs an operator, and no event was accepted',
-    async (answer) => {
-      await using rig = await rigOf();
-      const sink = await rig.open();
-      rig.model.next.push(answer);
-      const named = {
-        code: 'sink_blocked',
-        message: expect.stringMatching(
-          /for sink "[\w-]+" \((a setting|sinks\.[\w-]+\.(index|indexerAcknowledgement|channel|url)\))/,
-        ) as string,
-      };
-      await expect(sink.send(batchOf(messages(1, 3)), never)).rejects.toMatchObject(named);
-      expect(rig.model.events).toEqual([]);
-    },
-  );
+  test.each([1, 4, 10, 11, 14, 16])('%j needs an operator, and no event was accepted', async (answer) => {
+    await using rig = await rigOf();
+    const sink = await rig.open();
+    rig.model.next.push(answer);
+    const named = {
+      code: 'sink_blocked',
+      message: expect.stringMatching(/for sink "[\w-]+" \((a setting|sinks\.[\w-]+\.(indexerAcknowledgement|channel)\))/) as string,
+    };
+    await expect(sink.send(batchOf(messages(1, 3)), never)).rejects.toMatchObject(named);
+    expect(rig.model.events).toEqual([]);
+  });
 
   test('a token disabled while the sink is open is named, and used again once it is enabled', async () => {
     await using rig = await rigOf();
@@ -260,16 +259,37 @@ describe('responses', () => {
     expect(rig.model.events).toHaveLength(1);
   });
 
-  test('an index that the token may not write to blocks; events that Splunk accepted before it are not sent again', async () => {
+  test.each([
+    [{ status: 403, text: '<html>Request blocked</html>' }, '403 <html>Request blocked</html>'],
+    [{ status: 302, text: '' }, '302'],
+    [{ status: 404, text: 'nobody here' }, '404 nobody here'],
+  ])('an answer of another server than Splunk names that server, not the token: %j', async (answer, words) => {
+    await using rig = await rigOf();
+    const sink = await rig.open();
+    rig.model.next.push(answer);
+    const { retryable } = await sink.send(batchOf([message(1)]), never);
+    const text = expect.stringMatching(/: another server than Splunk answered .*; see sinks\.siem\.url$/) as string;
+    expect(retryable).toMatchObject({ code: 'sink_blocked', message: text, reasons: [{ seq: 1, code: String(answer.status) }] });
+    expect(retryable?.message).toContain(words);
+    expect(retryable?.message).not.toContain('a setting (of the test)');
+  });
+
+  test('an index that the token may not write to refuses only its events; those that Splunk accepted before are not sent again', async () => {
     await using rig = await rigOf({ settings: { index: 'dpas_{source}' }, token: { indexes: ['main', 'dpas_records'] } });
     const sink = await rig.open();
     const batch = batchOf([message(1), message(2), { ...message(3), source: 'other' }, message(4)]);
     const { rejections, retryable: again } = await sink.send(batch, never);
     expect(rejections).toEqual([]);
-    expect(again).toMatchObject({ code: 'sink_blocked', seqs: [3, 4] });
-    const rest = batchOf(batch.messages.slice(2));
-    await expect(sink.send(rest, never)).rejects.toMatchObject({ code: 'sink_blocked' });
-    expect(rig.model.events.map(({ fields }) => fields['number'])).toEqual([1, 2]);
+    expect(again).toMatchObject({ code: 'sink_unavailable', seqs: [3, 4], isAtOnce: true });
+    await expect(sink.send(batchOf(batch.messages.slice(2)), never)).rejects.toMatchObject({ code: 'sink_refused' });
+    const alone = await sink.send(batchOf(batch.messages.slice(2, 3)), never);
+    expect(alone.retryable).toMatchObject({
+      code: 'sink_blocked',
+      message: expect.stringContaining('(sinks.siem.index): 400 code 7') as string,
+      reasons: [{ seq: 3, code: '7' }],
+    });
+    expect(await sink.send(batchOf(batch.messages.slice(3)), never)).toEqual({ rejections: [] });
+    expect(rig.model.events.map(({ fields }) => fields['number'])).toEqual([1, 2, 4]);
   });
 
   test('a request that is too large is rejected as a whole, and no event is resolved', async () => {

@@ -28,6 +28,8 @@ export interface Place extends AsyncDisposable {
    * has only fixed texts.
    */
   refuse?(seq: number, words: string): string | undefined;
+  /** From now on a firewall in front of the receiver answers each request with this message by an HTML page of this status. */
+  intercept?(seq: number, status: number): void;
   /** Responds to the next batch with "too busy, retry after". */
   busy?(retryAfterMs: number): void;
   /** Accepts nothing any more, and never responds. */
@@ -235,6 +237,20 @@ export function sinkSuite(adapter: SinkAdapter): void {
     test('an invalid message is rejected alone, with the text of the receiver, and the others arrive', async ({ skip }) => {
       if (!place.refuse) return skip('its receiver rejects no single message');
       const words = place.refuse(4, 'cannot parse field seven') ?? 'cannot parse field seven';
+      await expectOnlyFourthRefused(words);
+    });
+
+    test.for([302, 400, 403, 404, 406])(
+      'a message that a firewall in front of the receiver answers with %i is refused alone, and the others arrive',
+      async (status, { skip }) => {
+        if (!place.intercept) return skip('it sends no HTTP requests with single messages');
+        place.intercept(4, status);
+        await expectOnlyFourthRefused(String(status));
+      },
+    );
+
+    /** Sends messages of which the receiver refuses the fourth, with this text. */
+    async function expectOnlyFourthRefused(words: string): Promise<void> {
       await using sink = await place.open(kept);
       const refused: string[] = [];
       // Like the delivery loop: a message that is often refused is rejected.
@@ -266,7 +282,7 @@ export function sinkSuite(adapter: SinkAdapter): void {
       expect(refused[0]).toContain(words);
       const received = await firstArrivals(texts(messages(1, 8).filter(({ seq }) => seq !== 4)));
       expect(received.length - 7).toBeLessThanOrEqual(keptOfRefused);
-    });
+    }
 
     test('a busy response states the delay, and no message was accepted', async ({ skip }) => {
       if (!place.busy) return skip('its receiver is never busy');

@@ -33,7 +33,8 @@ const expected: Readonly<Record<string, readonly number[]>> = {
   delivered: [0],
   crowded: [24, 25],
   retryable: [26, 27],
-  blocked: [1, 2, 3, 4, 7, 10, 11, 14, 16, 21, 22],
+  blocked: [1, 2, 3, 4, 10, 11, 14, 16, 21, 22],
+  refused: [7],
   rejected: [6, 12, 13, 15],
   // 17 to 20 are health responses: for data they leave the outcome unknown.
   unknown: [5, 8, 9, 17, 18, 19, 20, 23],
@@ -45,18 +46,16 @@ describe('the response to data', () => {
     expect(Object.values(expected).flat().sort((a, b) => a - b)).toEqual(Array.from({ length: 28 }, (_, i) => i)); // prettier-ignore
   });
 
-  test.each<[status: number, code: number | undefined, setting: string]>([
-    ...[1, 2, 3, 4, 16, 21, 22].map((code) => [401, code, 'token'] as [number, number, string]),
-    [400, 7, 'index'],
-    [400, 10, 'indexerAcknowledgement'],
-    [400, 14, 'indexerAcknowledgement'],
-    [400, 11, 'channel'],
-    [400, 99, 'url'],
-    [307, undefined, 'url'],
-    [404, undefined, 'url'],
-    [403, undefined, 'token'],
-  ])('a blocking code names a setting: %i code %s: %s', (status, code, setting) => {
-    expect(settingOf({ status, code })).toBe(setting);
+  test.each<[code: number | undefined, setting: string]>([
+    ...[1, 2, 3, 4, 16, 21, 22].map((code) => [code, 'token'] as [number, string]),
+    [7, 'index'],
+    [10, 'indexerAcknowledgement'],
+    [14, 'indexerAcknowledgement'],
+    [11, 'channel'],
+    [99, 'url'],
+    [undefined, 'url'],
+  ])('a code names a setting: code %s: %s', (code, setting) => {
+    expect(settingOf({ code })).toBe(setting);
   });
 
   test.each([...published, ...newer])('code $code, $status $text', ({ code, status, text }) => {
@@ -73,8 +72,8 @@ describe('the response to data', () => {
     [200, {}, 'unknown'],
     [201, { text: 'Success', code: 0 }, 'delivered'],
     [500, { text: 'Success', code: 0 }, 'unknown'],
-    [400, { text: 'Success', code: 0 }, 'blocked'],
-    [400, { text: 'something new', code: 99 }, 'blocked'],
+    [400, { text: 'Success', code: 0 }, 'refused'],
+    [400, { text: 'something new', code: 99 }, 'refused'],
     [503, { text: 'something new', code: 99 }, 'unknown'],
     [413, { text: 'Request entity too large', code: 27 }, 'rejected'],
   ])('a status and a code that do not match: %i %j is %s', (status, body, meaning) => {
@@ -83,11 +82,11 @@ describe('the response to data', () => {
 
   test.each([
     [200, 'unknown'],
-    [302, 'blocked'],
-    [400, 'blocked'],
-    [401, 'blocked'],
-    [403, 'blocked'],
-    [404, 'blocked'],
+    [302, 'refused'],
+    [400, 'refused'],
+    [401, 'refused'],
+    [403, 'refused'],
+    [404, 'refused'],
     [408, 'unknown'],
     [413, 'rejected'],
     [429, 'retryable'],
