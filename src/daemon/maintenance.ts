@@ -3,6 +3,7 @@
  * so that the log keeps the frontier when the state is lost.
  */
 import type { Journal } from '../journal/journal.ts';
+import { completeUntil } from '../model/ledger.ts';
 import type { Log } from '../model/telemetry.ts';
 import type { Clock } from '../model/time.ts';
 import { microsToIso } from '../record/timestamp.ts';
@@ -38,7 +39,9 @@ export async function maintainJournal(
     if (clock.monotonic() < frontierAt) continue;
     frontierAt += frontierMs;
     for (const id of sources().filter((source) => journal.hasSource(source))) {
-      log.write('source.complete_until', { source: id, completeUntil: microsToIso(journal.progress(id).frontier) });
+      const { frontier, live } = journal.progress(id);
+      const until = completeUntil({ frontier, liveFrom: live.from });
+      if (until !== undefined) log.write('source.complete_until', { source: id, completeUntil: microsToIso(until) });
     }
   }
 }

@@ -208,6 +208,11 @@ export interface Remark {
   readonly attempts: number;
 }
 
+/** The time before which every window is proven or accepted; undefined until the first is: the frontier starts where the live range starts. */
+export function completeUntil({ frontier, liveFrom }: { readonly frontier: Micros; readonly liveFrom: Micros }): Micros | undefined {
+  return frontier > liveFrom ? frontier : undefined;
+}
+
 export interface SourceProgress {
   readonly id: string;
   readonly frontier: Micros;

@@ -29,6 +29,8 @@ export interface SourceSnapshot {
   readonly state: string;
   /** The reason why it is not ready, in one line. */
   readonly trouble: string | undefined;
+  /** Start of the live range, and how far its windows are proven or accepted without a break; both 0 before the ledger starts. */
+  readonly liveFrom: Micros;
   readonly frontier: Micros;
   readonly closedUntil: Micros;
   readonly polledUntil: Micros;

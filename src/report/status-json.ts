@@ -3,7 +3,7 @@
  * docs/operations.md, "JSON of status"). Times are RFC 3339 in UTC; null: not known yet, or none. Pure.
  */
 import type { ReplayProgress } from '../model/journal.ts';
-import type { BackfillProgress } from '../model/ledger.ts';
+import { completeUntil, type BackfillProgress } from '../model/ledger.ts';
 import type { SinkSnapshot, Snapshot, SourceSnapshot } from '../model/snapshot.ts';
 import type { Micros } from '../model/time.ts';
 import { samples, seenWithin } from '../telemetry/delays.ts';
@@ -60,10 +60,10 @@ function sourceJson(source: SourceSnapshot, snapshot: Snapshot) {
     state: sourceState(source, snapshot),
     message: held?.message ?? trouble ?? null,
     lastError: lastError ?? null,
-    completeUntil: instant(frontier),
+    completeUntil: optional(completeUntil(source)),
     readUntil: instant(source.closedUntil),
     polledUntil: instant(source.polledUntil),
-    /** Server time minus `completeUntil`. */
+    /** Age of the oldest time that is not proven, by the time of the service. */
     lagSeconds: begun(source) ? Math.max(0, (serverTime(source, snapshot) - frontier) / 1e6) : null,
     dueAfterSeconds: dueAfterSeconds(source.closeDelaySeconds),
     lastSuccess: optional(source.lastSuccess),

@@ -1,5 +1,6 @@
 /** The headline of `status` and of the page: the worst first, at most 90 characters, without text of another program. Pure. */
 import { cut } from '../record/text.ts';
+import { completeUntil } from '../model/ledger.ts';
 import type { SinkSnapshot, Snapshot, SourceSnapshot } from '../model/snapshot.ts';
 import type { Micros } from '../model/time.ts';
 import { completeness, presentOf } from './completeness.ts';
@@ -37,13 +38,6 @@ export function statusCompleteness(snapshot: Snapshot): Completeness | undefined
   if (sources.length === 0) return undefined;
   const coverage = new Map(sources.flatMap(({ id, coverage: found }) => (found ? [[id, found] as const] : [])));
   return completeness({ ...presentOf(snapshot), now: snapshot.now, from: undefined, to: undefined, coverage });
-}
-
-/**
- * The frontier, once it has passed the start of the live range: before that, no window is complete.
- */
-export function completeUntil({ frontier, coverage }: SourceSnapshot): Micros | undefined {
-  return coverage?.liveFrom !== undefined && frontier > coverage.liveFrom ? frontier : undefined;
 }
 
 /** The same statement in several lengths, the longest first. */

@@ -2,6 +2,7 @@
  * `waybill status` as text: the headline, tables of sources and sinks, the journal, and every problem with its act. At most 24 lines with one
  * problem: rows with problems come first, and rows that do not fit are counted.
  */
+import { completeUntil } from '../model/ledger.ts';
 import type { SinkSnapshot, Snapshot, SourceSnapshot } from '../model/snapshot.ts';
 import type { Micros } from '../model/time.ts';
 import { journalForecast } from './journal-forecast.ts';
@@ -15,7 +16,7 @@ import { isUsed, serverTime, sinkState, sourceState } from './states.ts';
 import { printable } from '../errors/escape.ts';
 import { cut, right, table, wrapped } from './text-table.ts';
 import { ago, counted, grouped, span, zoned } from './format-time.ts';
-import { completeUntil, statusSummary } from './status-summary.ts';
+import { statusSummary } from './status-summary.ts';
 import { whenDue } from './summary.ts';
 
 export interface StatusTextOptions {

@@ -81,11 +81,12 @@ export const metricTable = {
     type: 'gauge',
     labels: 'source',
     help: 'Time before which every window is proven or accepted',
+    note: 'Absent until a window is proven.',
   },
   waybill_completeness_lag_seconds: {
     type: 'gauge',
     labels: 'source',
-    help: 'Time of the service minus waybill_complete_until_timestamp_seconds',
+    help: 'Age of the oldest time that is not proven, by the time of the service',
     note: 'Normally at most about twice `closeDelay`.',
   },
   waybill_source_close_delay_seconds: { type: 'gauge', labels: 'source', help: 'closeDelay: the age at which a window is closed' },

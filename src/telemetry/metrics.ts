@@ -11,7 +11,7 @@ import {
   MetricReader,
   type PushMetricExporter,
 } from '@opentelemetry/sdk-metrics';
-import type { SuspensionReason } from '../model/ledger.ts';
+import { completeUntil, type SuspensionReason } from '../model/ledger.ts';
 import type { Snapshot } from '../model/snapshot.ts';
 import type { Meters } from '../model/telemetry.ts';
 import type { Micros } from '../model/time.ts';
@@ -202,8 +202,10 @@ const processGauges = {
 const snapshotGauges: Readonly<Record<Exclude<NameOf<'gauge'>, keyof typeof processGauges | 'waybill_build_info'>, Observe>> = {
   waybill_config_last_reload_successful: (s, r) => r(s.rejected ? 0 : 1),
   waybill_state_created_timestamp_seconds: (s, r) => r(seconds(s.created)),
-  waybill_complete_until_timestamp_seconds: ofSources((s) => seconds(s.frontier)),
-  waybill_completeness_lag_seconds: ofSources((s, now) => Math.max(0, seconds((s.serverNow ?? now) - s.frontier))),
+  waybill_complete_until_timestamp_seconds: ofSources((s) => seconds(completeUntil(s))),
+  waybill_completeness_lag_seconds: ofSources((s, now) =>
+    s.frontier === 0 ? undefined : Math.max(0, seconds((s.serverNow ?? now) - s.frontier)),
+  ),
   waybill_source_close_delay_seconds: ofSources((s) => s.closeDelaySeconds),
   waybill_source_last_success_timestamp_seconds: ofSources((s) => seconds(s.lastSuccess)),
   waybill_last_record_timestamp_seconds: ofSources((s) => seconds(s.lastRecord)),

@@ -110,7 +110,7 @@ test(`${count} sources that share the default budget of one source collect withi
     expect(takenMs).toBeLessThan(startMs);
     // No window is proven before the clock of the service is known.
     const { sources: found } = JSON.parse((await daemon.get('/status')).text) as Status;
-    expect(found.every(({ completeUntil }) => completeUntil !== null && Date.parse(completeUntil) === Date.parse(start))).toBe(true);
+    expect(found.map(({ completeUntil }) => completeUntil)).toEqual(found.map(() => null));
     expect(await daemon.stop()).toMatchObject({ code: 0 });
   }),
 );

@@ -3,6 +3,7 @@ import { loadConfig } from '../../config/load.ts';
 import { destinationOf } from '../../source/destination.ts';
 import { WaybillError } from '../../errors/errors.ts';
 import { sourcesOf, storedSources } from '../../journal/queries/stored.ts';
+import { completeUntil } from '../../model/ledger.ts';
 import { right } from '../../report/text-table.ts';
 import { counted, grouped, rfc3339 } from '../../report/format-time.ts';
 import { defineCommand, subcommand } from '../command.ts';
@@ -49,18 +50,19 @@ async function list(values: StateValues & { readonly json: boolean }, io: Io): P
   const known = readState(settings, sourcesOf);
   const isConfigured = (id: string): boolean => settings.sources.some((source) => source.id === id);
   if (values.json) {
-    const sources = known.map(({ id, state, startsAt, frontier, closedUntil, records }) => {
-      const times = { startsAt: rfc3339(startsAt), completeUntil: rfc3339(frontier), readUntil: rfc3339(closedUntil) };
-      return { id, state, configured: isConfigured(id), ...times, records };
+    const sources = known.map(({ id, state, startsAt, closedUntil, records, ...times }) => {
+      const until = completeUntil(times);
+      const [complete, read] = [until === undefined ? null : rfc3339(until), rfc3339(closedUntil)];
+      return { id, state, configured: isConfigured(id), startsAt: rfc3339(startsAt), completeUntil: complete, readUntil: read, records };
     });
     printJson(io, { sources });
   } else if (known.length === 0) io.stdout.write('no sources: no ledger has started\n');
   else {
-    const rows = known.map(({ id, state, startsAt, liveFrom, frontier, closedUntil, records }) => [
-      ...[id, state, isConfigured(id) ? 'yes' : 'no', rfc3339(startsAt)],
-      // A frontier at the start of the live range has passed no window yet.
-      ...[frontier > liveFrom ? rfc3339(frontier) : 'not yet', rfc3339(closedUntil), grouped(records)],
-    ]);
+    const rows = known.map(({ id, state, startsAt, closedUntil, records, ...times }) => {
+      const until = completeUntil(times);
+      const complete = until === undefined ? 'not yet' : rfc3339(until);
+      return [id, state, isConfigured(id) ? 'yes' : 'no', rfc3339(startsAt), complete, rfc3339(closedUntil), grouped(records)];
+    });
     printTable(io, ['SOURCE', 'STATE', 'CONFIGURED', 'STARTS AT', 'COMPLETE UNTIL', 'READ UNTIL', right('RECORDS')], rows);
   }
   return 0;

@@ -4,7 +4,7 @@
  * include the padding of their queries.
  */
 import type { Database } from 'better-sqlite3';
-import type { LateDelays, Window } from '../../model/ledger.ts';
+import { completeUntil, type LateDelays, type Window } from '../../model/ledger.ts';
 import type {
   LedgerReportDelays,
   LedgerReportSuspension,
@@ -170,11 +170,12 @@ function sourceReport(
     )
     .get(source.n) ?? { collected: 0, inWindows: 0 };
   const live = ranges.find((range) => range.to_us === null);
+  const until = live && completeUntil({ frontier: source.frontier_us ?? 0, liveFrom: live.from_us });
   return {
     id: source.id,
     state: source.state,
     startsAt: ranges[0] ? instant(ranges[0].from_us) : null,
-    completeUntil: source.frontier_us === null ? null : instant(source.frontier_us),
+    completeUntil: until === undefined ? null : instant(until),
     readUntil: live ? instant(live.closed_until_us) : null,
     collected: counts.records,
     late: counts.late,

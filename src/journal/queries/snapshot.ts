@@ -22,7 +22,7 @@ import { storedJson } from '../damage.ts';
 import { StateCounts } from '../window-counts.ts';
 
 /** The columns with the names that the snapshot has. */
-interface SourceDbRow extends Pick<SourceSnapshot, 'id' | 'frontier' | 'polledUntil' | 'closedUntil' | 'collected' | 'late'> {
+interface SourceDbRow extends Pick<SourceSnapshot, 'id' | 'liveFrom' | 'frontier' | 'polledUntil' | 'closedUntil' | 'collected' | 'late'> {
   readonly n: number;
   readonly state: string;
   readonly lastRecord: Micros | null;
@@ -220,6 +220,7 @@ function unanswered(id: string, live: LiveFacts): SourceSnapshot {
     id,
     state: 'active',
     trouble: live.stopped ? undefined : 'no answer yet',
+    liveFrom: 0,
     frontier: 0,
     closedUntil: 0,
     polledUntil: 0,
@@ -240,8 +241,8 @@ function unanswered(id: string, live: LiveFacts): SourceSnapshot {
 export function sourceRows(db: Database): SourceDbRow[] {
   return db
     .prepare<[], SourceDbRow>(
-      `SELECT source_no AS n, id, state, profile, frontier_us AS frontier, polled_until_us AS polledUntil, closed_until_us AS closedUntil,
-              collected, late, last_record_us AS lastRecord
+      `SELECT source_no AS n, id, state, profile, from_us AS liveFrom, frontier_us AS frontier, polled_until_us AS polledUntil,
+              closed_until_us AS closedUntil, collected, late, last_record_us AS lastRecord
        FROM sources JOIN ranges ON ranges.source = source_no AND to_us IS NULL ORDER BY id`,
     )
     .all();

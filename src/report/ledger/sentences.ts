@@ -181,8 +181,8 @@ export function unproven(
 }
 
 /** The time before which every window is proven or accepted, its age when the report was generated, and the time until which windows were read. */
-export function reach({ completeUntil, readUntil }: LongLedgerReportSource, tz: string, generatedAt?: string): string {
-  if (completeUntil === null || Date.parse(completeUntil) <= 0) return 'not started';
+export function reach({ startsAt, completeUntil, readUntil }: LongLedgerReportSource, tz: string, generatedAt?: string): string {
+  if (completeUntil === null) return startsAt === null ? 'not started' : 'nothing is proven yet';
   const at = (time: string): string => `${local(time, tz)} ${tz}`;
   const age = generatedAt === undefined ? '' : ` (${span((Date.parse(generatedAt) - Date.parse(completeUntil)) / 1_000)} before)`;
   const read =

@@ -31,6 +31,7 @@ export function source(change: Partial<SourceSnapshot> = {}): SourceSnapshot {
     id: 'production',
     state: 'active',
     trouble: undefined,
+    liveFrom: change.coverage?.liveFrom ?? micros('2026-11-18T00:00:00Z'),
     frontier: micros('2026-11-20T02:45:00Z'),
     closedUntil: micros('2026-11-20T02:45:00Z'),
     polledUntil: micros('2026-11-20T03:02:55Z'),

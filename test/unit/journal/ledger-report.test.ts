@@ -222,6 +222,8 @@ test('time of the period that was due and is not in the ledger is named, and the
 
 test('a configured source without a window is named, and nothing after its start is complete', async () => {
   const { journal, beside } = await opened();
+  const [begun] = ledgerReport(beside(), { now: base + 20 * second }).sources;
+  expect([begun?.startsAt === null, begun?.completeUntil]).toEqual([false, null]);
   await journal.close(sourceId, span(0, 10), proven(), lastAge);
   const ask = (start: number | undefined, query: ReportQuery = {}): unknown[] => {
     const configured = new Map([

@@ -227,7 +227,7 @@ test('a proven window that changed since is marked', () => {
     tz: 'UTC',
   });
   expect(text).toContain('1 proven window changed later (reread, shrunk); see STATE.');
-  expect(text).toContain('Source a: not started');
+  expect(text).toContain('Source a: nothing is proven yet');
 });
 
 test('uncovered time, suspensions and operations follow the windows, each on one escaped line', () => {

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { statusText, type StatusTextOptions } from '../../../src/report/status-text.ts';
+import { statusJson } from '../../../src/report/status-json.ts';
 import type { Snapshot, SourceSnapshot } from '../../../src/model/snapshot.ts';
 import { windowStates, coverage, delayCounts, micros, now, replay, sink, snapshot, source } from '../../support/report/snapshots.ts';
 
@@ -380,6 +381,7 @@ test('the summary and the line on the clock name the same time of the first proo
 test('a source without a proven window shows no time of completeness', () => {
   const [, row = ''] = block(lines({ sources: [firstHour()] }, { width: 120 }), 'SOURCE');
   expect(row).toMatch(/^production {2}active {2}not yet {2,}/);
+  expect(statusJson(snapshot({ sources: [firstHour()] })).sources[0]?.completeUntil).toBeNull();
   // A first window that is a gap proves nothing either.
   const windows = { all: 1, proven: 0, final: 0, gap: 1, accepted: 0, inDoubt: 0 };
   const gap = firstHour({ closedUntil: micros('2026-11-20T03:00:00Z'), windows });

@@ -89,6 +89,8 @@ test('process metrics describe this process', async () => {
 
 test('gauges show the snapshot at the time of the scrape', async () => {
   const { bind, text } = start();
+  const begins = micros('2026-11-20T02:44:00Z');
+  const nothingProven = { liveFrom: begins, frontier: begins, serverNow: micros('2026-11-20T03:03:00Z') };
   let present = snapshot({
     sources: [
       source({ state: 'suspended', windows: windowStates({ gap: 2, accepted: 1, inDoubt: 4 }), serverNow: micros('2026-11-20T03:05:00Z') }),
@@ -115,11 +117,13 @@ test('gauges show the snapshot at the time of the scrape', async () => {
   expect(value(first, 'waybill_collection_paused', { reason: 'disk' })).toBe(0);
   expect(value(first, 'waybill_certificate_expiry_timestamp_seconds', { target: 'sources.production' })).toBe(1_798_761_600);
 
-  present = snapshot({ sources: [source({ lastSuccess: undefined, clockOffsetSeconds: undefined })], sinks: [] });
+  present = snapshot({ sources: [source({ lastSuccess: undefined, clockOffsetSeconds: undefined, ...nothingProven })], sinks: [] });
   const second = parseExposition(await text());
   expect(value(second, 'waybill_source_state', { source: 'production', state: 'suspended' })).toBe(0);
   expect(value(second, 'waybill_collection_paused', { reason: 'journal_full' })).toBe(0);
   expect(value(second, 'waybill_source_last_success_timestamp_seconds', { source: 'production' })).toBeUndefined();
+  expect(value(second, 'waybill_complete_until_timestamp_seconds', { source: 'production' })).toBeUndefined();
+  expect(value(second, 'waybill_completeness_lag_seconds', { source: 'production' })).toBe(19 * 60);
   expect(second.samples.filter((s) => s.name.startsWith('waybill_sink_state'))).toEqual([]);
 });
 
