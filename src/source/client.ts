@@ -178,6 +178,7 @@ class HttpSource implements ServiceSource {
       if (outcome === 'page_malformed') this.#service.suspect();
       if (told.isRefusal && this.#tokens.refused(token, outcome === 'page_refused' ? 'refused' : 'other'))
         return { token, message: messageOf(thrown), isReplaced: true };
+      if (!signal.aborted) this.#tokens.failed(token);
       throw thrown;
     } finally {
       span.end(failure);

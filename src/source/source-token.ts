@@ -10,6 +10,8 @@ export class SourceToken implements AsyncDisposable {
   readonly #store: TokenStore;
   /** Refusals since the last request that was accepted. */
   #refusals = 0;
+  /** The first failure since the last request that was accepted, ms of the monotonic clock. */
+  #failingSince: number | undefined;
   /** Until then another token is not expected to help after 401, ms of the monotonic clock. */
   #vainUntil = -Infinity;
   #hasObtained = false;
@@ -39,6 +41,7 @@ export class SourceToken implements AsyncDisposable {
   /** The service accepted this token: its next refusals have another reason, until they are all that comes. */
   accepted(token: string): void {
     this.#refusals = 0;
+    this.#failingSince = undefined;
     if (this.#store.current?.token !== token) return;
     this.#store.current.acceptedBy.add(this);
     this.#store.doubters.delete(this);
@@ -64,6 +67,18 @@ export class SourceToken implements AsyncDisposable {
     }
     const isSuspect = /* mutant: suspected-token */ this.#refusals >= refusalsMax || (kind === 'refused' && !isAccepted);
     return isSuspect && this.#replace(current, true, date);
+  }
+
+  /**
+   * A request with this token failed, in any way: a gateway may answer an expired token with a status that asks to wait, or end the connection.
+   * After a minute of nothing else the next call obtains another token, once a minute; while none can be obtained this one is used.
+   */
+  failed(token: string): void {
+    const { current, doubters, clock } = this.#store;
+    this.#failingSince ??= clock.monotonic();
+    if (current?.token !== token || (doubters.size > 0 && this.#isEarly(current))) return;
+    const isSuspect = /* mutant: token-of-failures */ clock.monotonic() - this.#failingSince >= replaceMs;
+    if (isSuspect && this.#replace(current, true)) this.#store.doubted = current;
   }
 
   /** The service answered the replacement of a token with 401 too. */

@@ -59,6 +59,8 @@ export class TokenStore implements AsyncDisposable {
   /** Sources that replaced a token that may have been too new, and have not been accepted since. */
   readonly doubters = new Set<object>();
   current: Token | undefined;
+  /** A replaced token that serves while no other can be obtained. */
+  doubted: Token | undefined;
   /** The earliest time of the next limited replacement, ms of the monotonic clock. */
   replaceAt = -Infinity;
   /** The path of `auth`: `sources.production.auth`. */
@@ -93,9 +95,18 @@ export class TokenStore implements AsyncDisposable {
    * `secret_missing`
    */
   async get(signal: AbortSignal): Promise<Token> {
-    if (this.current !== undefined && this.clock.monotonic() < this.current.since + this.current.lifeMs * 0.8) return this.current;
-    this.#renewal ??= this.#renew().finally(() => (this.#renewal = undefined));
+    if (this.#isFresh(this.current)) return this.current;
+    this.#renewal ??= this.#renew()
+      .catch((thrown: unknown) => {
+        if (!this.#isFresh(this.doubted)) throw thrown;
+        return (this.current = this.doubted);
+      })
+      .finally(() => (this.#renewal = this.doubted = undefined));
     return orAborted(this.#renewal, signal);
+  }
+
+  #isFresh(token: Token | undefined): token is Token {
+    return token !== undefined && this.clock.monotonic() < token.since + token.lifeMs * 0.8;
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

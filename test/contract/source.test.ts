@@ -603,6 +603,43 @@ describe('a token', () => {
     expect(service.tokens).toHaveLength(1);
   });
 
+  test.each<readonly [string, Handler]>([
+    ['a 503 that asks to wait', answering(503, { 'retry-after': '5' })],
+    ['a 429', answering(429)],
+    ['a connection that ends', (request) => void request.socket.destroy()],
+  ])('that was accepted is renewed once a minute when nothing but %s has come for a minute', async (_name, fail) => {
+    const clock = new MovableClock();
+    const made = make({ clock });
+    await made.page();
+    const tokens: number[] = [];
+    for (let n = 0; n < 9; n += 1) {
+      service.nextPages.push(fail);
+      await errorOf(made.page());
+      tokens.push(service.tokens.length);
+      clock.advance(20_000);
+    }
+    // The failures of 60, 120 and 180 s renew it for the next request.
+    expect(tokens).toEqual([1, 1, 1, 1, 2, 2, 2, 3, 3]);
+    await made.page();
+    service.nextPages.push(fail);
+    await errorOf(made.page());
+    expect(service.tokens).toHaveLength(3);
+  });
+
+  test('that is renewed for such failures is used on while the token endpoint fails', async () => {
+    const clock = new MovableClock();
+    const made = make({ clock });
+    await made.page();
+    const fail = answering(503, { 'retry-after': '5' });
+    service.nextPages.push(fail, fail);
+    await errorOf(made.page());
+    clock.advance(60_000);
+    await errorOf(made.page());
+    service.nextTokens.push(answering(503));
+    expect(await made.page()).toMatchObject({ total: 0 });
+    expect([service.tokens.length, service.nextTokens.length]).toEqual([2, 0]);
+  });
+
   // RFC 7519 section 4.1.5: a token must not be accepted before its `nbf`. The issuer's clock is ahead of the service's.
   test.each([
     [5_000, 401],

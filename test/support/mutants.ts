@@ -740,6 +740,12 @@ export const mutants: readonly Mutant[] = [
     changes: { 'suspected-token': '$(right)' },
   },
   {
+    name: 'expired-token-of-failures',
+    what: 'a token is kept while every request fails without a refusal',
+    suite: 'test/contract/source.test.ts',
+    changes: { 'token-of-failures': 'false' },
+  },
+  {
     name: 'token-for-each-source',
     what: 'sources with one login obtain tokens of their own',
     suite: 'test/contract/source.test.ts',
