@@ -35,8 +35,9 @@ export interface Proof {
   readonly last: Micros;
 }
 
-/** The reason why a window could not be proven. */
-export type GapReason = 'total' | 'count' | 'out_of_range' | 'unreadable' | 'size';
+/** The reasons why a window could not be proven. */
+export const gapReasons = ['total', 'count', 'out_of_range', 'unreadable', 'size'] as const;
+export type GapReason = (typeof gapReasons)[number];
 
 export type Verdict =
   | { readonly proven: true; readonly proof: Proof }
@@ -151,12 +152,13 @@ export interface WindowStep {
 }
 
 /**
- * The reason for a suspension: the service shows fewer fields or fewer records than before, or
+ * The reasons for a suspension: the service shows fewer fields or fewer records than before, or
  * nothing at all; a page has no readable time; the clock of the service is more than an hour ahead;
  * the service does not find a record by its time; or the configuration has another service under the id of the source. During a
  * suspension no window is closed (docs/guarantees.md, "Suspension").
  */
-export type SuspensionReason = 'fields' | 'rows' | 'forbidden' | 'timestamp' | 'clock' | 'moved' | 'filter';
+export const suspensionReasons = ['fields', 'rows', 'forbidden', 'timestamp', 'clock', 'moved', 'filter'] as const;
+export type SuspensionReason = (typeof suspensionReasons)[number];
 
 export interface Suspension {
   readonly reason: SuspensionReason;

@@ -54,17 +54,11 @@ export interface Facts extends Present {
   readonly coverage: ReadonlyMap<string, Coverage>;
 }
 
-type HoleReason =
-  | 'before_ledger'
-  | 'not_requested'
-  | 'history_unread'
-  | 'retired'
-  | 'unconfigured'
-  | 'daemon_stopped'
-  | 'journal_full'
-  | 'suspended'
-  | 'source_failing'
-  | 'behind';
+export const holeReasons = [
+  ...(['before_ledger', 'not_requested', 'history_unread', 'retired', 'unconfigured'] as const),
+  ...(['daemon_stopped', 'journal_full', 'suspended', 'source_failing', 'behind'] as const),
+];
+type HoleReason = (typeof holeReasons)[number];
 
 /** A time range that is due and not proven, [from, to). */
 interface Hole {

@@ -44,7 +44,7 @@ const statuses: readonly (readonly [RegExp, readonly string[]])[] = [
 ];
 
 /**
- * @param code  an error code, a log event, an alert, an HTTP status, or words of a heading of docs/operations.md, in any case
+ * @param code  an error code, a state, a reason, a log event, an alert, an HTTP status, or words of a heading of docs/operations.md, in any case
  * @throws WaybillError `usage` that names the nearest code
  */
 export function explanation(code: string, documents: Documents): string {
@@ -54,8 +54,12 @@ export function explanation(code: string, documents: Documents): string {
   const section = sections.find(({ heading }) => isMeant(heading));
   if (section) return sectionText(section);
   const events = Object.keys(logEvents) as LogEventCode[];
-  const event = events.find(isMeant);
+  const words = wordsIn(sections);
+  const meant = words.filter(({ word }) => isMeant(word));
+  // `daemon.stopped` is an event, and `daemon_stopped` a reason.
+  const event = events.find((name) => name === code) ?? (meant.length === 0 ? events.find(isMeant) : undefined);
   if (event) return eventText(event, sections);
+  if (meant.length > 0) return meant.map(wordText).join('\n');
   const alert = alerts.find((each) => isMeant(each.alert));
   if (alert) return alertText(alert, sections);
   const ofStatus = statuses.find(([pattern]) => pattern.test(code.trim()))?.[1] ?? [];
@@ -64,12 +68,17 @@ export function explanation(code: string, documents: Documents): string {
       .filter(({ heading }) => ofStatus.includes(heading))
       .map(sectionText)
       .join('\n');
-  const all = [...sections.map(({ heading }) => heading), ...events, ...alerts.map((each) => each.alert)];
+  const all = [
+    ...sections.map(({ heading }) => heading),
+    ...words.map((each) => each.word),
+    ...events,
+    ...alerts.map((each) => each.alert),
+  ];
   const word = ` ${plainName(code)} `;
   const holding = all.filter((name) => ` ${plainName(name)} `.includes(word));
   const found = holding.length > 0 ? holding : [nearest(code, all) ?? []].flat();
   const hint = found.length > 0 ? `the nearest is ${found.map((name) => `"${name}"`).join(', ')}` : 'waybill explain lists all';
-  throw new WaybillError('usage', `cannot explain "${code}": no error code, log event, alert or incident; ${hint}`);
+  throw new WaybillError('usage', `cannot explain "${code}": no error code, state, reason, log event, alert or incident; ${hint}`);
 }
 
 /** Everything that `explanation` knows, as text. */
@@ -78,6 +87,7 @@ export function explanationList({ operations, alerts }: Documents): string {
   const groups: readonly (readonly [string, readonly string[]])[] = [
     ['Error codes (`code` in a log line)', codes.filter(isCode)],
     ['Incidents', codes.filter((heading) => !isCode(heading))],
+    ['States and reasons', [...new Set(wordsIn(sectionsOf(operations)).map(({ word }) => word))]],
     ['Alerts', alertsOf(alerts).map(({ alert }) => alert)],
     ['Log events (`event` in a log line)', Object.keys(logEvents)],
   ];
@@ -87,7 +97,8 @@ export function explanationList({ operations, alerts }: Documents): string {
 /** The codes that `explanation` knows, without the headings of several words. */
 export function codesIn({ operations, alerts }: Documents): readonly string[] {
   const headings = sectionsOf(operations).map(({ heading }) => heading);
-  return [...headings.filter(isCode), ...Object.keys(logEvents), ...alertsOf(alerts).map(({ alert }) => alert)];
+  const words = wordsIn(sectionsOf(operations)).map(({ word }) => word);
+  return [...new Set([...headings, ...words].filter(isCode)), ...Object.keys(logEvents), ...alertsOf(alerts).map(({ alert }) => alert)];
 }
 
 function isCode(heading: string): boolean {
@@ -112,6 +123,25 @@ function sectionsOf(operations: string): Section[] {
   return [...operations.matchAll(/^#{2,} (.+)\n([^]*?)(?=^#{2,} |(?![^]))/gm)]
     .map(([, heading = '', body = '']) => ({ heading, body: body.trim() }))
     .filter(({ body }) => body !== '');
+}
+
+/** A state or a reason, which an item of a list defines. */
+interface Word extends Section {
+  readonly word: string;
+}
+
+function wordsIn(sections: readonly Section[]): readonly Word[] {
+  return sections.flatMap(({ heading, body }) =>
+    [...body.matchAll(/^- `([a-z_ ]+)`: ([^]*?)(?=\n[-\n]|(?![^]))/gm)].map(([, word = '', text = '']) => ({
+      word,
+      heading,
+      body: text.replace(/\s+/g, ' '),
+    })),
+  );
+}
+
+function wordText({ word, heading, body }: Word): string {
+  return `${sectionText({ heading: word, body })}\nMore: waybill explain "${heading}"\n`;
 }
 
 function eventText(event: LogEventCode, sections: readonly Section[]): string {

@@ -3,9 +3,21 @@ import type { SinkSnapshot, Snapshot, SourceSnapshot } from '../model/snapshot.t
 import type { Micros } from '../model/time.ts';
 import { dueAfterSeconds } from './completeness.ts';
 
-/** The words that src/model/README.md defines. */
-type SourceState = 'active' | 'waiting' | 'catching up' | 'failing' | 'paused' | 'suspended' | 'stopped' | 'unconfigured' | 'retired';
-type SinkState = 'active' | 'waiting' | 'retrying' | 'blocked' | 'stopped' | 'unconfigured' | 'retired';
+/** The words that docs/operations.md, "States" defines. */
+export const sourceStates = [
+  'active',
+  'waiting',
+  'catching up',
+  'failing',
+  'paused',
+  'suspended',
+  'stopped',
+  'unconfigured',
+  'retired',
+] as const;
+export const sinkStates = ['active', 'waiting', 'retrying', 'blocked', 'stopped', 'unconfigured', 'retired'] as const;
+type SourceState = (typeof sourceStates)[number];
+type SinkState = (typeof sinkStates)[number];
 
 type Whole = Pick<Snapshot, 'now' | 'stopped' | 'journal'>;
 

@@ -11,7 +11,7 @@ import {
   MetricReader,
   type PushMetricExporter,
 } from '@opentelemetry/sdk-metrics';
-import { completeUntil, type SuspensionReason } from '../model/ledger.ts';
+import { completeUntil, suspensionReasons } from '../model/ledger.ts';
 import type { Snapshot } from '../model/snapshot.ts';
 import type { Meters } from '../model/telemetry.ts';
 import type { Micros } from '../model/time.ts';
@@ -35,7 +35,6 @@ const deliveryBounds = [1, 2, 5, 10, 30, 60, 300, 900, 3_600, 21_600, 86_400];
 const ucumUnits: Readonly<Record<string, string>> = { seconds: 's', bytes: 'By' };
 
 const sourceStates = ['active', 'waiting', 'catching up', 'failing', 'paused', 'suspended', 'unconfigured', 'retired'] as const;
-const suspensionReasons: readonly SuspensionReason[] = ['fields', 'rows', 'forbidden', 'timestamp', 'clock', 'moved', 'filter'];
 const sinkStates = ['active', 'waiting', 'retrying', 'blocked', 'unconfigured', 'retired'] as const;
 
 type Instruments = ReturnType<typeof createInstruments>;

@@ -10,9 +10,9 @@ const documents = { operations: read('docs/operations.md'), alerts: parse(read('
 
 export const command = defineCommand({
   name: 'explain',
-  summary: 'explains an error code, a log event, an alert or an incident: what it means, what is lost, what to do',
+  summary: 'explains an error code, a state, a reason, a log event, an alert or an incident: what it means, what is lost, what to do',
   description:
-    'Prints the explanation of a code from the documents of this release. CODE is an error code, a log event, an alert, an HTTP status or a heading of docs/operations.md. Without CODE it lists them.',
+    'Prints the explanation of a code from the documents of this release. CODE is an error code, a state, a reason, a log event, an alert, an HTTP status or a heading of docs/operations.md. Without CODE it lists them.',
   options: {},
   positionals: { name: 'CODE', help: 'such as source_forbidden, window.shrunk, 403 or "disk full"', choices: codesIn(documents) },
   examples: ['waybill explain sink_blocked', 'waybill explain WaybillSinkLate'],

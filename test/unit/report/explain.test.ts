@@ -2,7 +2,10 @@ import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import { parse } from 'yaml';
 import { logEvents } from '../../../src/model/log-events.ts';
+import { gapReasons, suspensionReasons } from '../../../src/model/ledger.ts';
+import { holeReasons } from '../../../src/report/completeness.ts';
 import { explanation, explanationList, type AlertFile } from '../../../src/report/explain.ts';
+import { sinkStates, sourceStates } from '../../../src/report/states.ts';
 
 const read = (path: string): string => readFileSync(new URL(`../../../${path}`, import.meta.url), 'utf8');
 const documents = { operations: read('docs/operations.md'), alerts: parse(read('content/prometheus/alerts.yaml')) as AlertFile };
@@ -52,6 +55,30 @@ describe('a document with three headings', () => {
       expect.objectContaining({ code: 'usage', message: expect.stringContaining(reason) as string }),
     );
   });
+});
+
+const words = {
+  'state of a source': sourceStates,
+  'state of a sink': sinkStates,
+  'reason of a suspension': suspensionReasons,
+  'reason of a gap': gapReasons,
+  'reason of time that is not covered': holeReasons,
+  'reason or state of a window': ['proven', 'final', 'gap', 'accepted', 'in doubt', 'reread', 'shrunk'],
+  'word of a problem': [...read('src/report/advice.ts').matchAll(/ code: '([^']+)'/g)].map(([, code = '']) => code),
+} as const;
+test.each(Object.entries(words).flatMap(([what, list]) => list.map((word) => [what, word] as const)))('explains the %s: %s', (_, word) => {
+  const [head, empty, text = ''] = explanation(word, documents).split('\n');
+  expect([head?.toLowerCase().replaceAll('_', ' '), empty]).toEqual([expect.stringContaining(word.replaceAll('_', ' ')), '']);
+  expect(text.length).toBeGreaterThan(10);
+});
+
+test('a word of a list is explained by its whole item, and names its section', () => {
+  const text = explanation('filter', documents);
+  expect(text).toMatch(
+    /^filter\n\nthe service does not find a record by its time\. .* are counted again\.\n\nMore: waybill explain "Suspended"\n$/,
+  );
+  expect(explanation('Catching_up', documents)).toMatch(/^catching up\n\n/);
+  expect(explanation('final', documents)).toMatch(/^final\n\nproven, and .* not read again\.\n/);
 });
 
 test('each alert is explained, with the sections that it names, and its condition', () => {
