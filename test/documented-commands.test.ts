@@ -1,7 +1,11 @@
-/** Every command of the documents that runs tests selects a test, and the numbers that the documents state of `.ci/run` are those in it. */
+/**
+ * The promises of docs/testing.md and their commands are generated from the comments `promise: …` in tests. Every command of the documents
+ * that runs tests selects a test, and the numbers that documents state of a run are those of the run.
+ */
 import { globSync, readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { expect, test } from 'vitest';
+import { expectPart } from './support/generated-part.ts';
 import { canary, longForms, longOnly } from './support/long-run.ts';
 import { mutants } from './support/mutants.ts';
 
@@ -51,12 +55,31 @@ test('the check finds a long test without its variable, a short one with it, and
   expect(selects('npx vitest run test/unit/journal test/unit/nowhere')).toBe(false);
 });
 
-test('"How to check" has a command or a link in each row, and at least three name one test file', () => {
-  const [, section = ''] = read('docs/guarantees.md').split('\n## How to check\n');
-  const rows = section.split('\n').filter((line) => line.startsWith('| ') && !line.startsWith('| guarantee '));
-  expect(rows.length).toBeGreaterThan(9);
-  expect(rows.filter((row) => !/\| (`(npm|npx|waybill|WAYBILL_)|\[)[^|]*\|$/.test(row))).toEqual([]);
-  expect(rows.filter((row) => row.includes('.test.ts`')).length).toBeGreaterThan(2);
+/** A promise stands above the test that proves it, or in the header of a program that an npm script runs. */
+const promise = /^ *(?:\/\/|\*) promise: (.+)\n(.*)/gm;
+
+/** The command that runs a test file, or a program of test/. */
+function commandOf(file: string): string {
+  if (!file.endsWith('.test.ts')) {
+    const [name] = Object.entries(scripts).find(([, command]) => command.split(' ').includes(file)) ?? [];
+    return name === undefined ? `no npm script runs ${file}` : `npm run ${name}`;
+  }
+  const variables = ['', 'WAYBILL_LONG=1 ', 'WAYBILL_TEST_SERVERS=1 ', 'WAYBILL_CANARY=1 '];
+  // A test that has a long form is shown in that form.
+  const usable = variables.filter((each) => included(each).includes(file));
+  return `${longForms.includes(file) ? 'WAYBILL_LONG=1 ' : (usable[0] ?? 'no variable selects ')}npx vitest run ${file}`;
+}
+
+test('docs/testing.md has each promise of a test with the command that runs the test', async () => {
+  const found = [...testFiles, ...globSync('test/{simulation,support}/*.ts', { cwd: root })]
+    .sort()
+    .flatMap((file) => [...read(file).matchAll(promise)].map(([, text = '', next = '']) => ({ file, text, next })));
+  const atNoTest = found.filter(({ file, next }) => file.endsWith('.test.ts') && !/^ *(test|it|describe)[.(]/.test(next));
+  expect(atNoTest).toEqual([]);
+  expect(new Set(found.map(({ text }) => text)).size).toBe(found.length);
+  const rows = found.map(({ file, text }) => `| ${text.replace(/\.$/, '')} | \`${commandOf(file)}\` |\n`);
+  // `npx vitest run test/documented-commands.test.ts --update` writes it.
+  await expectPart('docs/testing.md', 'promises', ['| promise | command |\n|---|---|\n', ...rows].join(''));
 });
 
 test.each(documents)('each npm script and mutant that %s names exists', (document) => {
@@ -83,8 +106,10 @@ test('what the documents state of .ci/run is in it', () => {
   expect(ci).toContain(`WAYBILL_CANARY=${nth} `);
 });
 
-test('the number of kills of the file sink is that of its test', () => {
-  const [, kills = ''] = /^const kills = (\d+);$/m.exec(read('test/contract/sinks/file-kill.test.ts')) ?? [];
-  // The test has two runs of these.
-  expect(read('docs/guarantees.md')).toContain(`| ${2 * Number(kills)} \`kill -9\` of a process that writes the file sink`);
+test.each(['test:long', 'test:kills'])('the documents state the kills and records of %s', (script) => {
+  const rows = documents.flatMap((document) => read(document).split('\n')).filter((line) => line.startsWith(`| \`npm run ${script}\` |`));
+  expect(rows.length).toBeGreaterThan(0);
+  const [, kills = ''] = /WAYBILL_E2E_KILLS=(\d+) /.exec(scripts[script] ?? '') ?? [];
+  const [, records = ''] = /WAYBILL_E2E_RECORDS=(\d+) /.exec(scripts[script] ?? '') ?? [];
+  for (const row of rows) expect(row).toMatch(new RegExp(`${Number(records).toLocaleString('en')} records .*\\b${kills} kills`));
 });

@@ -32,7 +32,7 @@ export type ErrorCode =
   | 'state_missing' // a command reads a state, or --require-state requires one, and there is none
   | 'backup_failed' // the copy of the state could not be written or verified
   | 'journal_full' // `journal.maxSize` is reached, or the disk is full
-  | 'internal_error' // an assertion of docs/guarantees.md failed: the process exits
+  | 'internal_error' // an assertion of docs/testing.md failed: the process exits
   // sinks
   | 'sink_unavailable' // none of these messages was accepted; retry later
   | 'sink_refused' // the whole request was rejected, without naming a message

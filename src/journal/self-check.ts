@@ -1,7 +1,7 @@
 /**
  * Checks the invariants of the state while it is in use: a few segments and windows at a time, in a
  * round of one day. A violation ends the process before anything is built on it
- * (docs/guarantees.md, "Invariants").
+ * (docs/testing.md, "Invariants").
  */
 import type { Database, Statement } from 'better-sqlite3';
 import { WaybillError } from '../errors/errors.ts';

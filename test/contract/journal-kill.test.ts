@@ -91,6 +91,7 @@ async function lives(lane: number): Promise<void> {
 
 // A child starts in a sixth of a second on an idle machine, and takes many times longer on a busy
 // one.
+// promise: Every commit that was reported before `kill -9` is in the journal. Separate code computes chain and ranges again.
 test(`every commit reported before kill -9 is in the journal, ${2 * kills} times`, { timeout: 300_000 }, async () => {
   await Promise.all([lives(1), lives(2)]);
 });

@@ -64,6 +64,7 @@ const troubles: readonly { on: Record<string, unknown>; off: Record<string, unkn
   { on: { rotateKeys: 'now' }, off: { revokeTokens: 'now' } },
 ];
 
+// promise: All faults at once and repeated `kill -9` of the daemon: each record is delivered once, and the ledger agrees.
 test(`${records} records and ${kills} kills: each record once, and the ledger agrees`, { timeout: 400_000 + kills * 10_000 }, async () => {
   process.stderr.write(`chaos: WAYBILL_SEED=${seed}\n`);
   await inPlace('chaos', async (place) => {

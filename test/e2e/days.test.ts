@@ -9,6 +9,7 @@ import { countByDay, dayMs, ledgerDays, wholeDays } from '../support/e2e-days.ts
 import { inPlace } from '../support/e2e-place.ts';
 import { Service } from '../support/e2e-service.ts';
 
+// promise: Each day of the report has the number of records of the service and of a manual count.
 test('each of ten days has the number of records of the service and of a manual count', { timeout: 300_000 }, async () => {
   await inPlace('days', async (place) => {
     const days = wholeDays(Date.now());

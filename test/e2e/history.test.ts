@@ -74,6 +74,7 @@ function secondsIn(path: string): number[] {
 }
 
 describe.concurrent('history', () => {
+  // promise: A backfill with `kill -9`: new records are delivered first, each record once, and the windows leave no hole.
   test(
     'a backfill with kill -9: new records are delivered first, each record once, and the windows leave no hole',
     { timeout: 300_000 },

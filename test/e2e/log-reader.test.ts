@@ -65,6 +65,7 @@ test('the daemon continues when the reader of the log exits', async () => {
   });
 });
 
+// promise: A reader of the log that stops does not stop the daemon.
 test('the daemon continues when the reader of the log stops reading, and ends within shutdownTimeout', async () => {
   await inPlace('log-reader-stuck', async (place) => {
     const { daemon, grows } = await started(place);

@@ -96,6 +96,7 @@ function odd(): string[] {
   ];
 }
 
+// promise: Any record is delivered once to each sink, and the daemon continues.
 test('any record is delivered once to each sink, and the daemon continues', { timeout: 300_000 }, async () => {
   await inPlace('records', async (place) => {
     const service = await Service.start(

@@ -200,6 +200,7 @@ test('a reload adds, changes and removes sources and sinks; an invalid configura
   }),
 );
 
+// promise: Reloads and kills under load: each sink has each record once.
 test('a thousand records a second, twenty reloads and kills: each sink has each record once', { timeout: 1_500_000 }, () =>
   inPlace('reload-load', async (place) => {
     process.stderr.write(`reload: WAYBILL_SEED=${seed}\n`);

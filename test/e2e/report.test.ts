@@ -72,6 +72,7 @@ async function countsFail(place: Place, service: Service, commands: string, env:
   await fails(/^NOT COUNTED: line \d+ ended with 1\n$/);
 }
 
+// promise: The report, a manual count of a day and the comparison with a SIEM agree with the service.
 test('the report, a manual count of a day, and the comparison with a SIEM agree with the service', { timeout: 300_000 }, async () => {
   await inPlace('report', async (place) => {
     const service = await Service.start(place, '--records', '1500', '--span', '10m');

@@ -32,6 +32,7 @@ function suspensionsOf(place: Place): { state: string; reason: string }[] {
   }
 }
 
+// promise: Rights are revoked to fewer fields, to fewer records and completely: the source is suspended, and resumes by itself.
 test('fields, rows, and the permission itself: the source is suspended, reported, and resumes by itself', { timeout: 300_000 }, () =>
   inPlace('rights', async (place) => {
     const service = await Service.start(place, '--records', '1200', '--span', '45s', '--rate', '30');

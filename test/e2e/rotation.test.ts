@@ -139,6 +139,7 @@ class Client {
   }
 }
 
+// promise: Keys and certificates rotate during delivery: each record is delivered once.
 test('keys and client certificates of source and sink rotate during delivery: each record once', { timeout: 300_000 }, () =>
   inPlace('rotation', async (place) => {
     const service = await Service.start(place, '--records', '300', '--span', '1m', '--rate', '100');

@@ -187,6 +187,7 @@ test.concurrent('the state is lost, start is as before', { timeout: 300_000 }, (
   }),
 );
 
+// promise: After the state is lost, a sink with another target receives everything once.
 test.concurrent('the state is lost: a sink with another target is not blocked, and receives everything once', { timeout: 300_000 }, () =>
   inPlace('state-target', async (place) => {
     await using kafka = await new KafkaModel().create('once').create('other').listen();

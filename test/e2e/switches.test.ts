@@ -114,6 +114,7 @@ beforeAll(async () => {
 
 afterAll(() => place[Symbol.asyncDispose]());
 
+// promise: Each way in which a service may count, cap, sort or page: each record is delivered once, and the ledger agrees.
 describe.each(ways)('$name', (way) => {
   test('each record once, and the ledger agrees', () =>
     place.during(async () => {

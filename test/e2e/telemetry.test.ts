@@ -98,6 +98,7 @@ test('one trace for a page, one for a batch, and the metrics of docs/metrics.md'
   });
 });
 
+// promise: An unreachable OTLP receiver delays neither delivery nor shutdown.
 test('an unreachable OTLP receiver is one log line and delays neither delivery nor shutdown', async () => {
   await inPlace('telemetry-down', async (place) => {
     // Accepts connections and never responds.

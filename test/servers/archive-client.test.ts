@@ -15,6 +15,7 @@ import { cacheFolder, notAsked } from '../support/servers/programs.ts';
 const program = join(cacheFolder(), 'c2sp-client-1.0.0/c2sp-client');
 const missing = notAsked() ?? (existsSync(program) ? undefined : `no ${program}: test/servers/install.sh c2sp-client builds it`);
 
+// promise: An independent client verifies that each checkpoint of an archive extends the earlier ones.
 test('an independent client reads every entry, proves some, and verifies that the newest checkpoint extends each earlier one', async ({
   skip,
 }) => {

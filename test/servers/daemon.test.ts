@@ -31,6 +31,7 @@ const patient = 600_000;
  */
 const moments: readonly (SinkId | undefined)[] = [undefined, ...sinkIds, undefined, ...sinkIds, ...sinkIds];
 
+// promise: Kills of the daemon, of a Kafka broker and of Elasticsearch: each record is once in each receiver.
 test(
   `${daemonKills} kills of the daemon, ${brokerKills} of the broker, ${kills} of Elasticsearch: every record once in each receiver`,
   { timeout: 2_400_000 + kills * 600_000 },

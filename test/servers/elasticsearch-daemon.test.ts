@@ -16,6 +16,7 @@ const missing = notAsked() ?? elasticsearchMissing('elasticsearch-9.5.3');
 const records = 6_000;
 const patient = 600_000;
 
+// promise: Elasticsearch stores each record once, despite faults of the key, the daemon and the state.
 test('every record is stored once, despite faults of key, daemon and state', { timeout: 2_400_000 }, async ({ skip }) => {
   if (missing !== undefined) return skip(missing);
   await using server = await Elasticsearch.start('elasticsearch-9.5.3', true);

@@ -20,6 +20,7 @@ const patient = 300_000;
 const topic = 'audit';
 const records = 100;
 
+// promise: Kafka: a dead letter that was accepted before a kill is not sent twice, and only an operation adopts a topic after a lost state.
 test(
   'a dead letter accepted before a kill is not sent twice; a lost state is adopted only by an operation',
   { timeout: 900_000 },

@@ -91,6 +91,7 @@ const wait = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(
 describe.each(products)('$name', (product) => {
   const missing = notAsked() ?? product.missing();
 
+  // promise: A proxy whose receiver is down confirms no batch, and no record is lost.
   test('whose receiver is down confirms no batch, and no record is lost', { timeout: 600_000 }, async ({ skip }) => {
     if (missing !== undefined) skip(missing);
     await using reader = new Reader(await freePort());

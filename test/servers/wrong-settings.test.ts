@@ -41,6 +41,7 @@ const words: Readonly<Record<string, RegExp>> = {
 /** Faults that only the configuration can fix, which is read at the start. */
 const ofConfiguration = ['kafka-plain', 'es-plain', 'es-other'];
 
+// promise: A wrong setting or a fault at a real receiver: one log line names it, no dead letter, no delay of other sinks, and delivery resumes once it is fixed.
 test('wrong settings, permissions, certificates, a write-blocked index and a full disk', { timeout: 3_600_000 }, async ({ skip }) => {
   if (missing !== undefined) return skip(missing);
   await using broker = await KafkaBroker.start('4.4.0', { acls: true });

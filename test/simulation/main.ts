@@ -3,6 +3,8 @@
  * with 1 at the first seed that fails. It prints the environment of that seed, and the command that
  * repeats it. `--trace` prints each step of one seed; `--json` prints the figures as one line of
  * JSON at the end.
+ *
+ * promise: Kills and power failures at any statement, with random faults of service and receivers: nothing lost, nothing twice, no false proof.
  */
 import { availableParallelism } from 'node:os';
 import { parseArgs } from 'node:util';

@@ -1,7 +1,7 @@
 /**
  * The properties that must hold. The oracle trusts only the list of records and the contents of the
  * receivers; it reads the state file with its own SQL after every commit. It shares no code with
- * the program. docs/guarantees.md names the properties.
+ * the program. docs/testing.md names the properties.
  */
 import { createHash } from 'node:crypto';
 import { zstdDecompressSync } from 'node:zlib';

@@ -1,6 +1,6 @@
 /**
  * Opens a rolled-back state with a receiver that was not rolled back: nothing may be sent to it
- * (docs/guarantees.md, I12).
+ * (docs/testing.md, "one owner").
  */
 import Database from 'better-sqlite3';
 import { join } from 'node:path';

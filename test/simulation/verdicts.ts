@@ -4,6 +4,8 @@
  * ledger is compared with the oracle's; every third minute also the verdict on a random period.
  * `npm run simulate:verdicts -- --seeds 1000 --from 1` ends with 1 at the first seed that fails,
  * and prints the command that repeats it.
+ *
+ * promise: The summary equals the verdict of an oracle at each minute.
  */
 import { parseArgs } from 'node:util';
 import type Database from 'better-sqlite3';

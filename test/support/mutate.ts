@@ -2,6 +2,8 @@
  * `npm run mutants [-- name…]`: applies each mutant to a copy of the repository and runs the suite that must fail. Exits with 1 when a mutant
  * survives or its suite does not end. `--seeds N`: how many seeds of the simulation a mutant may survive (2,000); `--from S`: the first seed.
  * `--parallel N`: how many mutants run at once (2). A suite stops at its first failure.
+ *
+ * promise: A test fails for each broken mechanism of the list of mutants.
  */
 import { spawn } from 'node:child_process';
 import type { ChildProcess } from 'node:child_process';

@@ -72,6 +72,7 @@ const leafOf = (path: string): number => Number(path.slice(9, 25));
 const flipped = (bytes: Buffer): Buffer => Buffer.concat([bytes.subarray(0, -1), Buffer.of((bytes.at(-1) ?? 0) ^ 1)]);
 
 describe('a proof', () => {
+  // promise: A proof shows that a record is in an archive, and reveals no other record.
   it('proves that a record is in the archive, and reveals no other record', async () => {
     for (const [i, { uid, seq }] of records.entries()) {
       if (i % 97 !== 0) continue;

@@ -204,6 +204,7 @@ describe.skipIf(!hasPython)('both verifiers', () => {
     }
   });
 
+  // promise: Two independent verifiers report each flipped bit of an archive.
   it(
     'report every flipped bit, and name a file that is no evidence',
     async () => {
@@ -299,6 +300,7 @@ describe.skipIf(!hasPython)('both verifiers', () => {
     timeout,
   );
 
+  // promise: Two independent verifiers report random deletions, cuts, repetitions and reorders of an archive.
   it(
     `report ${randomChanges} random deletions, cuts, repetitions and reorders of files, bytes and lines, and swapped segments and checkpoints`,
     async () => {

@@ -59,6 +59,7 @@ const jq = (pattern: string, end: string): Record<string, string> => ({
   jq: `case "$*" in ${pattern}) ${end};; esac; exec ${execFileSync('bash', ['-c', 'command -v jq'], { encoding: 'utf8' }).trim()} "$@"`,
 });
 
+// promise: The commands with which an auditor counts a day find equal and different numbers.
 test.runIf(hasPrograms)('equal and different numbers of a day: exit 0 and 1', () => {
   expect(counted()).toEqual({ code: 0, stdout: '3 at the service, 3 in the ledger of 2026-11-20\n', stderr: '' });
   expect(counted({}, day.replace(',3,', ',2,'))).toEqual({

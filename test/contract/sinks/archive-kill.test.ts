@@ -42,6 +42,7 @@ function filesOf(directory: string): ReadonlyMap<string, Buffer> {
   return new Map(paths.map((path) => [path, readFileSync(join(directory, path))]));
 }
 
+// promise: `kill -9` of a process that archives: each record is there once, in order, and the archive is intact.
 test(`${kills} kills: each record once, in order, and the archive is intact`, { timeout: 60_000 + kills * 2_000 }, async ({ annotate }) => {
   const folder = temporary();
   const [state, directory] = [join(folder, 'state'), join(folder, 'archive')];

@@ -185,6 +185,7 @@ function format(cutAt: number): void {
   disk.cutAt = cutAt;
 }
 
+// promise: A power failure at any moment loses no archived line, and the archive verifies.
 it('loses no archived line, and the archive verifies, whenever the power fails', async () => {
   format(Infinity);
   await run();

@@ -101,6 +101,7 @@ async function lives(name: string, rotates: boolean, size: string, chance: () =>
   rmSync(folder, { recursive: true, force: true });
 }
 
+// promise: `kill -9` of a process that writes and rotates a file, or whose file another process rotates: each line is there once.
 test(
   `${2 * kills} kills: each line once, none torn, in order; files rotated and compressed by the sink, or rotated by another process`,
   { timeout: 120_000 },

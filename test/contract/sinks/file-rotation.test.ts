@@ -278,6 +278,7 @@ describe('the order of writes to disk', () => {
   });
 });
 
+// promise: A kill between any two steps of a rotation neither loses nor duplicates a line.
 describe('a kill between any two steps', () => {
   /** Three batches, each in its own file, until the process ends. */
   async function life(): Promise<void> {

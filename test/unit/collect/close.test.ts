@@ -177,6 +177,7 @@ test('ages that passed without a recount lead to one recount; the next is due at
   expect(first(it)).toMatchObject({ recounts: 1, next: first(it).to + 7 * day });
 });
 
+// promise: A record that becomes visible after its window was closed is found by a recount and counted as late, and the window is proven again.
 test('a record that became visible after its window was closed is found at the next age, counted as late, and the window is proven again', async () => {
   const it = await world({ after: 2 * closeDelay });
   it.source.add(1, base + second);

@@ -101,6 +101,7 @@ test.each<[string, Partial<Switches>]>([
   expectProven(it, await read(it));
 });
 
+// promise: Each way in which a correct service counts, caps, sorts and pages leads to a proof, and the proof is true.
 test('every variant of a correct service gives a proof, and the proof is true', async () => {
   const random = seeded(41);
   const pick = <Item>(...items: readonly Item[]): Item => items[between(random, 0, items.length)] as Item;
@@ -215,6 +216,7 @@ test.each<[string, Partial<Switches>, string, number]>([
   expect(appended(it.beside())).toEqual(owned(it.source.records, window));
 });
 
+// promise: Two records with the same identity are a gap, never a proof.
 test('two records with the same identity are a gap (count), never a proof', async () => {
   const it = await world();
   fill(it, 3);

@@ -31,6 +31,7 @@ function fill(it: Running, from: number, until: number): void {
     it.source.add(id, time, time, rich);
 }
 
+// promise: A source that hides fields is suspended within one poll. Once they are back, all records arrive in full.
 test('lost rights to fields suspend the source within one poll, and when they are back all records arrive in full', async () => {
   const it = await begun({ after: 2 * hour, pageSize: 50 });
   fill(it, base + minute, base + 5 * hour);
@@ -68,6 +69,7 @@ test('lost rights to fields suspend the source within one poll, and when they ar
   expect(it.journal.progress(sourceId).frontier).toBeGreaterThan(base + 4.5 * hour);
 });
 
+// promise: A source that hides records is suspended, also in quiet times. Once they are back, nothing is lost.
 test('rights that shrink to fewer rows are found in quiet times too, and nothing is lost once they are back', async () => {
   const it = await begun({ after: 3 * hour, pageSize: 50 });
   fill(it, base + minute, base + 3 * hour);

@@ -35,6 +35,7 @@ describe('the connection ends at a message', () => {
     },
   );
 
+  // promise: An outage of hours makes no dead letter, and then each message arrives once.
   test('never while no later message is accepted: an outage of hours makes no dead letter, and then each message arrives once', async () => {
     await using rig = await Rig.make();
     const loop = rig.loop({ records: 16 });

@@ -86,6 +86,7 @@ describe.each(privacies)('%s', (_name, privacy) => {
     deepEqual([isLine(bare), JSON.parse(bare)], [true, JSON.parse(original)]);
   }
 
+  // promise: Any record reads back from ECS, CEF, LEEF, OCSF and raw.
   test(`${records} records read back from ECS, CEF, LEEF, OCSF and raw`, { timeout: 600_000 }, () => {
     fc.assert(fc.property(recordText, readsBack), { seed, numRuns: records });
   });

@@ -86,6 +86,7 @@ const changes: readonly (readonly [what: string, sql: string])[] = [
   ['the first segment', 'DELETE FROM segments WHERE seq = 1'],
 ];
 
+// promise: A changed record, entry or segment in the state breaks its hash chain.
 test.each(changes)('a change of %s breaks the chain', async (_what, sql) => {
   const db = beside(await copied());
   // A different letter, without a change of length; and the first border between two entries moved

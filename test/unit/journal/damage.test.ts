@@ -98,6 +98,7 @@ function stateOf(bytes: Buffer): string {
   return directory;
 }
 
+// promise: A state that was overwritten anywhere leads to errors with a code, in reports and in the daemon.
 test('overwritten anywhere: reports and daemons see only our errors, and most damage is found', { timeout: 300_000 }, async () => {
   const directory = await stopped();
   const whole = readFileSync(join(directory, 'waybill.db'));

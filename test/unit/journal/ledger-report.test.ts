@@ -55,6 +55,7 @@ function only(report: LedgerReport): LedgerReportSource {
   return source;
 }
 
+// promise: Every number of the report equals a second count, from the file of the state and at the service.
 test('every number of the report, counted a second time in the file and at the service', { timeout: 300_000 }, async () => {
   const random = seeded(20_261_121);
   const it = await world({ after: 0, pageSize: 50 });

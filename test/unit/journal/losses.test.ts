@@ -30,6 +30,7 @@ async function delivered() {
   return { journal, first, complete };
 }
 
+// promise: The windows of records that a sink lost count as not delivered to that sink.
 test('the windows of lost records count as not delivered to that sink alone, and the note is committed with it', async () => {
   const { journal, first, complete } = await delivered();
   expect([complete('siem'), complete('lake')]).toEqual([

@@ -179,6 +179,7 @@ const damages: readonly (readonly [string, string, RegExp, (db: Database) => voi
   ['a sink whose position was pruned', 'internal_error', /sink "siem"/, (db) => void db.exec('UPDATE sinks SET acknowledged = 3')],
 ];
 
+// promise: The daily self-check finds damage of each part of the state that it reads.
 test.each(damages)('%s is found', async (_what, code, words, damage) => {
   const it = await used();
   const db = it.beside();

@@ -68,6 +68,7 @@ test('a lock of another program is reported once, and closing does not hide the 
   await close();
 });
 
+// promise: A state has one owner: a second process is refused, and the first continues.
 test('a second owner is refused at once, or after lockWait; the first continues', async () => {
   const { journal, directory, close } = await opened();
   // `base` is 2026-11-20T02:00:00Z.
@@ -88,6 +89,7 @@ test('a second owner is refused at once, or after lockWait; the first continues'
   expect((await waiting).journal.head().seq).toBe(1);
 });
 
+// promise: A process whose state another one has opened writes nothing more.
 test('once another owner has opened the state, no call writes any more (C39)', async () => {
   const { journal, beside } = await opened();
   await journal.append(pageOf([collected(1, base)]));

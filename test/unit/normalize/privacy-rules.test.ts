@@ -94,6 +94,7 @@ const sha256 = (text: string): string => createHash('sha256').update(text).diges
 const digestsOf = (value: string): readonly string[] =>
   (['hex', 'base64url'] as const).map((encoding) => createHash('sha256').update(value).digest(encoding).slice(0, 16));
 
+// promise: Privacy rules hide the named fields of any record, and show the rest.
 test(`${numRuns} records with random rules hide the named fields, and show the rest`, () => {
   fc.assert(
     fc.property(secrets, rules, (values, chosen) => {
