@@ -56,8 +56,8 @@ export interface CollectorParts {
   readonly visibility?: VisibilityProfile | undefined;
   /** Default: the full overlap, until the delays of enough records are known. */
   readonly pollOverlap?: PollOverlap | undefined;
-  /** See VisibilityParts. */
-  readonly learned?: () => Promise<void>;
+  /** Saves the profile at once: see VisibilityParts. */
+  readonly learned?: (profile: VisibilityProfile) => Promise<void>;
   /** See Pace: the last one that `keepPace` got before a restart. */
   readonly pace?: Pace | undefined;
   readonly keepPace?: (pace: Pace) => Promise<void>;
@@ -144,7 +144,9 @@ export class Collector {
     this.#suspensions = suspensions;
     this.#requester = requester;
     this.#handoff = handoff;
-    const seeing = { profile: parts.visibility?.fields, learned: parts.learned };
+    const { learned: save } = parts;
+    const learned = save && (() => save(this.visibilityProfile()));
+    const seeing = { profile: parts.visibility?.fields, learned };
     this.#visibility = new VisibilityCheck({ sourceId, requester, paging, journal, suspensions, log, ...seeing });
     const { polledFrom } = parts.visibility ?? {};
     this.#contradictions = new ContradictionCheck({
@@ -155,7 +157,7 @@ export class Collector {
       waits,
       log,
       closeDelay: this.#closeDelay,
-      learned: parts.learned,
+      learned,
       looking: { requester, paging, log, handoff, pauseMs: waits.fresh, sleep: (ms, signal) => clock.sleep(ms, signal) },
       isFromEarliest: settings.start?.kind === 'earliest',
       store: (answer, signal) => this.store(answer, signal),

@@ -132,7 +132,7 @@ export class Running {
       const delayMs = index * Math.min(maxSpread, source.pollInterval / sources.length);
       const task = tasks.start(`collect ${source.id}`, async (stop) => {
         await options.clock.sleep(delayMs, stop);
-        await runSource(source, journal, options, meters, this.#budgets, this.liveStatus, stop);
+        await runSource({ settings: source, journal, options, meters, budgets: this.#budgets, liveStatus: this.liveStatus }, stop);
       });
       this.#sources.set(source.id, task);
     }

@@ -208,7 +208,9 @@ export class Life {
       }
     };
     const running = [
-      ...config.sources.map((source) => runSource(source, journal, options, uncounted, budgets, views, stop)),
+      ...config.sources.map((source) =>
+        runSource({ settings: source, journal, options, meters: uncounted, budgets, liveStatus: views }, stop),
+      ),
       ...sinks.map(({ loop }) => loop.run(stop, this.#abandon.signal)),
       tend(),
       examine(),

@@ -6,7 +6,6 @@
 import type { Pace } from '../../collect/close.ts';
 import type { VisibilityProfile } from '../../collect/scheduler.ts';
 import type { HandCount } from '../../collect/hand-count.ts';
-import type { Caps } from '../../collect/read-window.ts';
 import { codeOf } from '../../errors/errors.ts';
 import { storedJson } from '../../journal/damage.ts';
 import type { Journal } from '../../journal/journal.ts';
@@ -14,7 +13,7 @@ import type { WindowQuery } from '../../model/source.ts';
 import type { DelayMeasure } from '../../model/telemetry.ts';
 import type { Clock, Micros } from '../../model/time.ts';
 import type { Calibration } from '../../collect/calibrate.ts';
-import type { ClockProfile, ServerClock } from '../../source/server-clock.ts';
+import type { ClockProfile } from '../../source/server-clock.ts';
 import type { ServiceFacts } from '../../config/service-facts.ts';
 
 /** All times are server time. */
@@ -36,13 +35,15 @@ interface Profile {
   readonly pace?: Pace;
 }
 
-/** Parts of the running source whose present values go into the profile. */
-interface Measured {
-  readonly serverClock: ServerClock;
-  readonly caps: Caps;
-  readonly unboundedQuery: { readonly query: WindowQuery };
-  readonly visibility: () => VisibilityProfile;
-  readonly delays: () => DelayMeasure;
+/** Values that a running source measures. */
+export interface Measured {
+  /** Undefined: the earlier one stays. */
+  readonly clock: ClockProfile | undefined;
+  /** The largest number of records that a response reported. */
+  readonly largest: number;
+  readonly unboundedQuery: WindowQuery;
+  readonly visibility: VisibilityProfile;
+  readonly delays: DelayMeasure;
 }
 
 export function profileOf(text: string | undefined): Profile {
@@ -99,34 +100,37 @@ export class ProfileStore {
     await this.#write();
   }
 
-  /** Saves the measured values periodically until the signal is aborted, and then once more. */
-  async run(measured: Measured, clock: Clock, signal: AbortSignal): Promise<void> {
+  /**
+   * Saves the measured values periodically until the signal is aborted, and then once more.
+   * @param measure  undefined until the server clock is established
+   */
+  async run(measure: () => Measured | undefined, clock: Clock, signal: AbortSignal): Promise<void> {
     for (;;) {
       try {
-        await clock.sleep(measured.serverClock.established() ? writeMs : firstWriteMs, signal);
+        await clock.sleep(measure() ? writeMs : firstWriteMs, signal);
       } finally {
-        await this.save(measured);
+        await this.save(measure());
       }
     }
   }
 
-  /** Does nothing until the server clock is established. */
-  async save({ serverClock, caps, unboundedQuery, visibility, delays }: Measured): Promise<void> {
-    if (!serverClock.established()) return;
-    const clock = serverClock.profile() ?? this.#profile.clock;
+  async save(measured: Measured | undefined): Promise<void> {
+    if (!measured) return;
+    const { largest, visibility, delays, unboundedQuery } = measured;
     const { calibration } = this.#profile;
+    const clock = measured.clock ?? this.#profile.clock;
     // An undefined total is a result: the service reports no usable total.
     const withLargest = calibration && {
       ...calibration,
-      total: calibration.total === undefined ? undefined : Math.max(caps.largest, calibration.total),
+      total: calibration.total === undefined ? undefined : Math.max(largest, calibration.total),
     };
     const changed = {
       ...(withLargest && { calibration: withLargest }),
       ...(clock && { clock }),
-      visibility: visibility(),
-      delays: delays(),
+      visibility,
+      delays,
     };
-    const query = unboundedQuery.query.startTime === undefined ? undefined : unboundedQuery.query;
+    const query = unboundedQuery.startTime === undefined ? undefined : unboundedQuery;
     this.#profile = { ...this.#profile, ...changed, unboundedQuery: query };
     await this.#write();
   }

@@ -1,6 +1,6 @@
-/** One source of the daemon: its client, its server clock, the profile of its service, and its collector. */
+/** One source of the daemon, in four steps: connect, calibrate, begin its ledger, collect. */
 import type { Requester } from '../../collect/requester.ts';
-import { Collector } from '../../collect/scheduler.ts';
+import { Collector, type VisibilityProfile } from '../../collect/scheduler.ts';
 import { accessSource, type SourceAccess } from '../../collect/source-access.ts';
 import { earliest } from '../../collect/earliest.ts';
 import { handCount } from '../../collect/hand-count.ts';
@@ -11,6 +11,7 @@ import { openSource } from '../open-source.ts';
 import type { DaemonOptions } from '../options.ts';
 import { codeOf, isFinal, WaybillError } from '../../errors/errors.ts';
 import type { Journal } from '../../journal/journal.ts';
+import type { SourceMove } from '../../model/ledger.ts';
 import type { Source } from '../../model/source.ts';
 import type { Log, Meters } from '../../model/telemetry.ts';
 import type { Clock, Micros } from '../../model/time.ts';
@@ -23,7 +24,7 @@ import type { Budgets } from '../../source/limits.ts';
 import { ServerClock, type ClockProfile } from '../../source/server-clock.ts';
 import { UnreadStart } from './unread-start.ts';
 import { Calibrator } from './calibrator.ts';
-import { ProfileStore } from './profile.ts';
+import { ProfileStore, type Measured } from './profile.ts';
 import { factsOf } from '../../config/service-facts.ts';
 import { destinationOf } from '../../source/destination.ts';
 import { whileMoved } from './moved.ts';
@@ -31,195 +32,216 @@ import { startOf } from './start.ts';
 import type { LiveStatus } from '../live-status.ts';
 import { whenWritable } from '../when-writable.ts';
 
-/** The client of a source, and the state that its loops share. */
-interface Connection {
+interface SourceParts {
   readonly settings: SourceConfig;
-  readonly source: UnboundedQuery;
-  readonly store: ProfileStore;
-  readonly serverClock: ServerClock;
-  readonly access: SourceAccess;
-  readonly paging: SourcePaging;
-  readonly caps: Caps;
-  /** Server time, as far as it is known. */
-  readonly now: () => Micros;
-  readonly clock: Clock;
-  readonly log: Log;
+  readonly journal: Journal;
+  readonly options: DaemonOptions;
   readonly meters: Meters;
+  readonly budgets: Budgets;
+  readonly liveStatus: LiveStatus;
 }
 
 /** Runs one source: connects, starts its ledger after the first response, and collects until the signal is aborted. */
-export async function runSource(
-  settings: SourceConfig,
-  journal: Journal,
-  options: DaemonOptions,
-  daemonMeters: Meters,
-  budgets: Budgets,
-  liveStatus: LiveStatus,
-  signal: AbortSignal,
-): Promise<void> {
-  const { clock, random, config, tracer } = options;
-  const { id } = settings;
-  const log = options.log.child('collect');
+export async function runSource(parts: SourceParts, signal: AbortSignal): Promise<void> {
+  const { settings, journal, options, meters } = parts;
   // mutant: while-moved
-  await whileMoved(settings, journal, options, daemonMeters, signal);
-  const isKnown = journal.hasSource(id);
-  const store = new ProfileStore(id, journal);
-  const delays = new Delays(store.profile.delays, settings.pollInterval);
-  const meters = measuring(delays, daemonMeters, clock);
-  const budget = budgets.of(id, settings.requests.perSecond, settings.requests.group);
-  await using client = openSource(settings, config, { clock, budget, meters, log, tracer }, options.openSource);
-  const connection = await connect(client, settings, store, journal, { clock, random, log, meters, tracer });
-  const { access, serverClock, source, paging, caps, now } = connection;
-  const { visibility } = store.profile;
-  const calibrator = calibratorOf(connection);
-  const unreadStart = new UnreadStart({ settings, journal, store, earliest: (stop) => earliestOf(connection, stop), now, log }, isKnown);
-  const measured = {
-    serverClock,
-    caps,
-    unboundedQuery: source,
-    visibility: () => collector.visibilityProfile(),
-    delays: () => delays.measure(),
-  };
-  const collector: Collector = new Collector({
-    settings,
-    access,
-    serverClock,
-    journal,
-    paging,
-    caps,
-    clock,
-    random,
-    log,
-    meters,
-    visibility,
-    pollOverlap: options.pollOverlap?.(),
-    learned: () => store.save(measured),
-    pace: store.profile.pace,
-    keepPace: (pace) => store.setPace(pace),
-    maintenance: (stop) => calibrator.whenDue(stop),
-    whenIdle: async (stop, records) => (source.isWhole && (await unreadStart.whenDue(stop))) || calibrator.countWhenDue(records, stop),
-  });
-  liveStatus.add(id, { source: client, queries: source, collector, delays, calibrator, clock: serverClock });
+  await whileMoved(settings, journal, options, meters, signal);
+  await using source = await RunningSource.connect(parts);
+  const calibration = await source.calibrate(signal);
+  await source.begin(calibration, signal);
+  await source.collect(signal);
+}
 
-  if (isKnown) {
-    const moved = await whenWritable(() => journal.registerSource(id, destinationOf(settings), undefined), { clock, log }, signal);
+/** The client of a source, and the state that its loops share. */
+class RunningSource implements AsyncDisposable {
+  readonly #parts: SourceParts;
+  readonly #isKnown: boolean;
+  readonly #log: Log;
+  readonly #meters: Meters;
+  readonly #store: ProfileStore;
+  readonly #delays: Delays;
+  readonly #serverClock: ServerClock;
+  readonly #client: ServiceSource;
+  readonly #source: UnboundedQuery;
+  readonly #paging: SourcePaging;
+  readonly #access: SourceAccess;
+  readonly #caps: Caps;
+  readonly #calibrator: Calibrator;
+  readonly #unreadStart: UnreadStart;
+  readonly #collector: Collector;
+
+  /** Creates the client and what the profile of an earlier run gives. Sends no request. */
+  static async connect(parts: SourceParts): Promise<RunningSource> {
+    const { settings, journal } = parts;
+    const store = new ProfileStore(settings.id, journal);
+    return new RunningSource(parts, store, await clockSince(store.profile.clock, settings.id, journal));
+  }
+
+  private constructor(parts: SourceParts, store: ProfileStore, clockProfile: ClockProfile | undefined) {
+    const { settings, journal, options, budgets, liveStatus } = parts;
+    const { clock, random, config, tracer } = options;
+    const { id, closeDelay, requests } = settings;
+    const { calibration, unboundedQuery, visibility, delays } = store.profile;
+    const log = options.log.child('collect');
+    this.#parts = parts;
+    this.#isKnown = journal.hasSource(id);
+    this.#log = log;
+    this.#store = store;
+    this.#delays = new Delays(delays, settings.pollInterval);
+    const meters = measuring(this.#delays, parts.meters, clock);
+    this.#meters = meters;
+    const budget = budgets.of(id, requests.perSecond, requests.group);
+    this.#client = openSource(settings, config, { clock, budget, meters, log, tracer }, options.openSource);
+    const serverClock = new ServerClock({ source: id, closeDelay, clock, log, profile: clockProfile });
+    this.#serverClock = serverClock;
+    const paging = new SourcePaging(clock);
+    paging.calibrated(calibration ?? {}, sizeOf(settings, calibration));
+    this.#paging = paging;
+    const wall = { now: () => this.#now() / 1000 };
+    const source = new UnboundedQuery({ id, source: this.#client, clock: wall, log, query: unboundedQuery });
+    this.#source = source;
+    this.#access = accessSource({
+      sourceId: id,
+      paging,
+      source,
+      uidOf: identify(id),
+      journal,
+      serverClock,
+      clock,
+      random,
+      log,
+      meters,
+      tracer,
+      closeDelay,
+      lastFullVisibility: visibility?.lastFullVisibility,
+    });
+    this.#caps = { largest: calibration?.total ?? 0 };
+    this.#calibrator = this.#createCalibrator();
+    const timing = { earliest: (stop: AbortSignal) => this.#earliest(stop), now: () => this.#now() };
+    this.#unreadStart = new UnreadStart({ settings, journal, store, ...timing, log }, this.#isKnown);
+    this.#collector = this.#createCollector();
+    const shown = { source: this.#client, queries: source, collector: this.#collector };
+    liveStatus.add(id, { ...shown, delays: this.#delays, calibrator: this.#calibrator, clock: serverClock });
+  }
+
+  /**
+   * The first calibration, which also gives the server time; undefined if the profile has one: the loop makes later calibrations, and nothing
+   * waits for them. The source sends no other request before it collects, so that many sources with a shared budget start soon.
+   */
+  async calibrate(signal: AbortSignal): Promise<Calibration | undefined> {
+    return this.#store.profile.calibration ? undefined : this.#calibrator.calibrate(signal);
+  }
+
+  /** Starts the ledger of a new source; continues that of a known one. */
+  async begin(calibration: Calibration | undefined, signal: AbortSignal): Promise<void> {
+    const { settings, journal, options } = this.#parts;
+    const { id } = settings;
+    const log = this.#log;
+    const start = this.#isKnown ? undefined : await this.#start(signal);
+    const register = (): SourceMove | undefined => journal.registerSource(id, destinationOf(settings), start);
+    const moved = await whenWritable(register, { clock: options.clock, log }, signal);
     if (moved) log.write('source.moved', { source: id, ...moved });
-    if (settings.start.kind !== 'earliest') unreadStart.report();
-    await store.setService(factsOf(settings, config));
-    // Without a calibration, an earlier process ended between registration and calibration. The loop
-    // makes later calibrations, and nothing waits for them.
-    if (!store.profile.calibration) await calibrator.whenDue(signal);
-  } else {
-    await startLedger(connection, calibrator, journal, config, (message) => liveStatus.await(id, message), signal);
+    if (this.#isKnown && settings.start.kind !== 'earliest') this.#unreadStart.report();
+    await this.#store.setService(factsOf(settings, options.config));
+    if (calibration) await this.#store.setCalibration(calibration, this.#now());
   }
-  const saving = store.run(measured, clock, signal);
-  try {
-    await Promise.all([collector.run(signal), saving]);
-  } finally {
-    // Waits until the profile is saved: the next run of this source starts with it.
-    if (signal.aborted) await Promise.allSettled([saving]);
+
+  /** Collects, and saves the measured values, until the signal is aborted. */
+  async collect(signal: AbortSignal): Promise<void> {
+    const saving = this.#store.run(() => this.#measured(this.#collector.visibilityProfile()), this.#parts.options.clock, signal);
+    try {
+      await Promise.all([this.#collector.run(signal), saving]);
+    } finally {
+      // Waits until the profile is saved: the next run of this source starts with it.
+      if (signal.aborted) await Promise.allSettled([saving]);
+    }
   }
-}
 
-async function connect(
-  client: ServiceSource,
-  settings: SourceConfig,
-  store: ProfileStore,
-  journal: Journal,
-  {
-    clock,
-    random,
-    log,
-    meters,
-    tracer,
-  }: Pick<DaemonOptions, 'clock' | 'random' | 'tracer'> & { readonly log: Log; readonly meters: Meters },
-): Promise<Connection> {
-  const { id, closeDelay } = settings;
-  const { calibration, unboundedQuery, visibility, clock: storedClock } = store.profile;
-  const profile = await clockSince(storedClock, id, journal);
-  const serverClock = new ServerClock({ source: id, closeDelay, clock, log, profile });
-  const paging = new SourcePaging(clock);
-  paging.calibrated(calibration ?? {}, sizeOf(settings, calibration));
-  const now = (): Micros => serverClock.now() ?? clock.now() * 1000;
-  const source = new UnboundedQuery({ id, source: client, clock: { now: () => now() / 1000 }, log, query: unboundedQuery });
-  const access = accessSource({
-    sourceId: id,
-    paging,
-    source,
-    uidOf: identify(id),
-    journal,
-    serverClock,
-    clock,
-    random,
-    log,
-    meters,
-    tracer,
-    closeDelay,
-    lastFullVisibility: visibility?.lastFullVisibility,
-  });
-  return {
-    settings,
-    source,
-    store,
-    serverClock,
-    access,
-    clock,
-    log,
-    meters,
-    paging,
-    caps: { largest: calibration?.total ?? 0 },
-    now,
-  };
-}
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#client[Symbol.asyncDispose]();
+  }
 
-function calibratorOf({ settings, source, store, serverClock, access, paging, caps, now, clock, log, meters }: Connection): Calibrator {
-  const { id, pageSize } = settings;
-  const { requester, handoff } = access;
-  return new Calibrator({
-    id,
-    store,
-    paging,
-    caps,
-    now,
-    log,
-    meters,
-    calibrate: (stop) => untilAnswered(requester, (service) => calibrate(service, pageSize, stop), stop),
-    calibrateOnce: async (stop) => {
-      await source.widen(stop);
-      return calibrate(withoutRetry(id, source, serverClock), pageSize, stop);
-    },
-    count: (total, records, stop) =>
-      handCount({ requester, paging, handoff, store: records, sleep: (ms, to) => clock.sleep(ms, to), log }, total, stop),
-    sizeOf: (calibration) => sizeOf(settings, calibration),
-  });
-}
+  #createCalibrator(): Calibrator {
+    const { settings, options } = this.#parts;
+    const { id, pageSize } = settings;
+    const { requester, handoff } = this.#access;
+    const [source, paging, log] = [this.#source, this.#paging, this.#log];
+    return new Calibrator({
+      id,
+      store: this.#store,
+      paging,
+      caps: this.#caps,
+      now: () => this.#now(),
+      log,
+      meters: this.#meters,
+      calibrate: (stop) => untilAnswered(requester, (service) => calibrate(service, pageSize, stop), stop),
+      calibrateOnce: async (stop) => {
+        await source.widen(stop);
+        return calibrate(withoutRetry(id, source, this.#serverClock), pageSize, stop);
+      },
+      count: (total, records, stop) =>
+        handCount({ requester, paging, handoff, store: records, sleep: (ms, to) => options.clock.sleep(ms, to), log }, total, stop),
+      sizeOf: (calibration) => sizeOf(settings, calibration),
+    });
+  }
 
-/**
- * Calibrates with the first response, which also gives the server time. The source sends no other request before it collects, so that many
- * sources with a shared budget start soon.
- */
-async function startLedger(
-  connection: Connection,
-  calibrator: Calibrator,
-  journal: Journal,
-  config: DaemonOptions['config'],
-  awaits: (message: string | undefined) => void,
-  signal: AbortSignal,
-): Promise<void> {
-  const { settings, source, store, serverClock, access, paging, now, clock, log } = connection;
-  const calibration = await calibrator.calibrate(signal);
-  const start = await startOf(
-    { settings, requester: access.requester, paging, unboundedQuery: source, serverClock, clock, log, awaits },
-    signal,
-  );
-  await whenWritable(() => journal.registerSource(settings.id, destinationOf(settings), start), { clock, log }, signal);
-  await store.setService(factsOf(settings, config));
-  await store.setCalibration(calibration, now());
-}
+  #createCollector(): Collector {
+    const { settings, journal, options } = this.#parts;
+    const { clock, random } = options;
+    const [store, calibrator] = [this.#store, this.#calibrator];
+    return new Collector({
+      settings,
+      access: this.#access,
+      serverClock: this.#serverClock,
+      journal,
+      paging: this.#paging,
+      caps: this.#caps,
+      clock,
+      random,
+      log: this.#log,
+      meters: this.#meters,
+      visibility: store.profile.visibility,
+      pollOverlap: options.pollOverlap?.(),
+      learned: (visibility) => store.save(this.#measured(visibility)),
+      pace: store.profile.pace,
+      keepPace: (pace) => store.setPace(pace),
+      maintenance: (stop) => calibrator.whenDue(stop),
+      whenIdle: async (stop, records) =>
+        (this.#source.isWhole && (await this.#unreadStart.whenDue(stop))) || calibrator.countWhenDue(records, stop),
+    });
+  }
 
-async function earliestOf({ settings, access, paging, now }: Connection, signal: AbortSignal): Promise<Micros> {
-  const { start } = await earliest(access.requester, paging, now(), settings.closeDelay * 1000, signal);
-  return start;
+  /** Waits until the start of the ledger is known. */
+  #start(signal: AbortSignal): Promise<Micros> {
+    const { settings, options, liveStatus } = this.#parts;
+    const { requester } = this.#access;
+    const awaits = (message: string | undefined): void => liveStatus.await(settings.id, message);
+    const timing = { serverClock: this.#serverClock, clock: options.clock };
+    return startOf({ settings, requester, paging: this.#paging, unboundedQuery: this.#source, ...timing, log: this.#log, awaits }, signal);
+  }
+
+  async #earliest(signal: AbortSignal): Promise<Micros> {
+    const { start } = await earliest(this.#access.requester, this.#paging, this.#now(), this.#parts.settings.closeDelay * 1000, signal);
+    return start;
+  }
+
+  /** Server time, as far as it is known. */
+  #now(): Micros {
+    return this.#serverClock.now() ?? this.#parts.options.clock.now() * 1000;
+  }
+
+  /** The values to save for a restart; undefined until the server clock is established. */
+  #measured(visibility: VisibilityProfile): Measured | undefined {
+    if (!this.#serverClock.established()) return undefined;
+    const { query } = this.#source;
+    return {
+      clock: this.#serverClock.profile(),
+      largest: this.#caps.largest,
+      unboundedQuery: query,
+      visibility,
+      delays: this.#delays.measure(),
+    };
+  }
 }
 
 /** The meters of the daemon without the record delays that an outage caused, which `delays` detects. */

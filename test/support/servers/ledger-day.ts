@@ -79,7 +79,10 @@ async function collect(directory: string, config: Config): Promise<void> {
   };
   const status = new LiveStatus(config);
   const running = config.sources.map((source) =>
-    runSource(source, journal, options, uncounted, new Budgets(clock), status, stop.signal).catch((thrown: unknown) => {
+    runSource(
+      { settings: source, journal, options, meters: uncounted, budgets: new Budgets(clock), liveStatus: status },
+      stop.signal,
+    ).catch((thrown: unknown) => {
       if (thrown !== stop.signal.reason) throw thrown;
     }),
   );

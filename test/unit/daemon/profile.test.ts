@@ -206,10 +206,13 @@ test('clock, largest total and visibility are stored once the clock is establish
     lastFullVisibility: base + hour,
   };
   const delays = new Delays(undefined, 30_000);
-  const unboundedQuery: { query: WindowQuery } = { query: {} };
+  let unboundedQuery: WindowQuery = {};
   const abort = new AbortController();
-  const living = { serverClock, caps, unboundedQuery, visibility: () => visibility, delays: () => delays.measure() };
-  const running = store.run(living, clock, abort.signal);
+  const measure = () =>
+    serverClock.established()
+      ? { clock: serverClock.profile(), largest: caps.largest, unboundedQuery, visibility, delays: delays.measure() }
+      : undefined;
+  const running = store.run(measure, clock, abort.signal);
   const kept = (): unknown => JSON.parse(journal.progress(source).profile ?? '{}');
   await clock.sleep(5_000, abort.signal);
   expect(kept()).toEqual({ calibration: found, calibrated: base });
@@ -224,13 +227,13 @@ test('clock, largest total and visibility are stored once the clock is establish
   expect(kept()).not.toHaveProperty('unboundedQuery');
   // A change that must not wait for the next minute.
   visibility = { ...visibility, lastFullVisibility: base + 2 * hour };
-  await store.save(living);
+  await store.save(measure());
   expect(kept()).toMatchObject({ visibility });
-  unboundedQuery.query = { startTime: '1970-01-01T00:00:00.00' };
-  await store.save(living);
-  expect(new ProfileStore(source, journal).profile.unboundedQuery).toEqual(unboundedQuery.query);
+  unboundedQuery = { startTime: '1970-01-01T00:00:00.00' };
+  await store.save(measure());
+  expect(new ProfileStore(source, journal).profile.unboundedQuery).toEqual(unboundedQuery);
   const { commits } = journal.usage();
-  await store.save(living);
+  await store.save(measure());
   expect(journal.usage().commits).toBe(commits);
   abort.abort(new Error('enough'));
   await expect(running).rejects.toThrow('enough');

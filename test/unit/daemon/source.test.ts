@@ -65,7 +65,10 @@ async function world() {
         [Symbol.asyncDispose]: () => Promise.resolve(),
       }),
     };
-    const running = runSource(source, journal, options, uncounted, new Budgets(clock), views, abort.signal);
+    const running = runSource(
+      { settings: source, journal, options, meters: uncounted, budgets: new Budgets(clock), liveStatus: views },
+      abort.signal,
+    );
     running.catch(nothing);
     const end = async (): Promise<void> => {
       abort.abort(new Error('enough'));
