@@ -69,7 +69,7 @@ function assemble(sinks: readonly SinkDefinition[]) {
         .array(z.discriminatedUnion('type', [first, ...others]))
         .default([])
         .describe('Destinations of messages'),
-      shutdownTimeout: duration({ max: '1h' }).prefault('20s').describe('Maximum time for a shutdown'),
+      shutdownTimeout: duration({ min: '1s', max: '1h' }).prefault('20s').describe('Maximum time for a shutdown'),
       admin: adminSettings,
       log: logSettings,
       include: z

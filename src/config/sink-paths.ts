@@ -3,7 +3,7 @@
  * another sink. Links are resolved, because a directory may have
  * several names.
  */
-import { lstatSync, realpathSync } from 'node:fs';
+import { lstatSync, realpathSync, statSync } from 'node:fs';
 import { basename, dirname, join, resolve } from 'node:path';
 import type { SinkDefinition, WrittenSink } from '../sink/define.ts';
 import type { Fault } from './document.ts';
@@ -49,6 +49,8 @@ export function sinkPathFaults(
     const beside = kept.map((ending) => ({ needs: `needs a ${ending} file next to it, and that path is`, at: sideFile(place, ending) }));
     if (isOwn(place)) return fault('is the state directory or a file in it');
     if (kind === 'file' && name.endsWith('/')) return fault('ends with a slash: it must name a file');
+    if (kind === 'file' && statSync(place, { throwIfNoEntry: false })?.isDirectory())
+      return fault('is a directory: it must name a file in it');
     for (const { needs, at } of beside) if (isOwn(at)) return fault(`${needs} a file of the state`);
     for (const { needs, at } of [{ needs: 'is', at: place }, ...beside]) {
       const file = readAt(at);

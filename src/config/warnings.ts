@@ -1,9 +1,13 @@
 /** Warnings about a valid configuration, and problems of the environment. */
+import { resolve, sep } from 'node:path';
 import type { z } from 'zod';
-import { type Document, type Path } from './document.ts';
+import { referenceAt, type Document, type Path } from './document.ts';
 import { problem } from './problems.ts';
 import { environmentProxyProblem } from './environment-proxy.ts';
+import type { Where } from '../normalize/filter.ts';
+import { outcomes } from '../normalize/outcomes.ts';
 import { isLoopback } from '../settings/loopback.ts';
+import { nearestOrAll } from '../settings/nearest.ts';
 import type { Environment } from '../settings/reference.ts';
 import type { Secret } from '../settings/secret.ts';
 import type { Settings } from './schema.ts';
@@ -23,6 +27,8 @@ export function settingWarnings(schema: z.ZodType, settings: Settings, document:
     ...timeWarnings(settings, document, now),
     ...adminWarnings(settings, document),
     ...tokenWarnings(settings, document),
+    ...settings.sinks.flatMap(({ filter }, index) => filterWarnings(filter, ['sinks', index, 'filter'], document)),
+    ...placeWarnings(settings, document),
     ...none,
   ];
 }
@@ -107,6 +113,38 @@ function readableOf(secret: Secret | undefined): string | undefined {
   } catch {
     return undefined;
   }
+}
+
+/** Warns of values that no record of the specification has: a service may have more, but these are usually misspelt. */
+function filterWarnings(filter: Where | undefined, path: Path, document: Document): readonly string[] {
+  if (filter === undefined) return [];
+  const listed = (['actionAttempted', 'result', 'resultReason'] as const).flatMap((field) => {
+    const names = [...new Set(outcomes.map((outcome) => outcome[field]))];
+    const place = [...path, field];
+    const other = (filter[field] ?? []).filter((value) => !names.includes(value));
+    return other.map((value) => {
+      const shown = referenceAt(document, place) ?? JSON.stringify(value);
+      const message = `${shown} is not a value that the specification has, so no record may match; case counts; ${nearestOrAll(value, names)}`;
+      return problem(document, { path: place, message });
+    });
+  });
+  return [
+    ...listed,
+    ...filterWarnings(filter.not, [...path, 'not'], document),
+    ...(filter.any ?? []).flatMap((each, index) => filterWarnings(each, [...path, 'any', index], document)),
+  ];
+}
+
+/** Warns of a sink that writes into the state directory. */
+function placeWarnings({ dataDir, sinks }: Settings, document: Document): readonly string[] {
+  return sinks.flatMap((sink, index) =>
+    ['path', 'directory'].flatMap((setting) => {
+      const place = memberOf(sink, setting);
+      if (typeof place !== 'string' || !resolve(place).startsWith(resolve(dataDir) + sep)) return [];
+      const message = 'is in the state directory, which a restore or a new dataDir replaces: choose a place outside of it';
+      return [problem(document, { path: ['sinks', index, setting], message })];
+    }),
+  );
 }
 
 /** Warns of valid times that are rarely intended. */

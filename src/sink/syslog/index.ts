@@ -91,7 +91,7 @@ const usualFraming: ReadonlyMap<number, SyslogSettings['framing']> = new Map([
 const securePort = 6_514;
 
 function checkSettings(settings: SyslogSettings, id: string): Finding[] {
-  const { address, framing, fingerprint, tls, header, enterpriseId } = settings;
+  const { address, framing, confirm, fingerprint, tls, header, enterpriseId } = settings;
   const { scheme, port } = partsOf(address);
   const room = payloadLimitOf(settings);
   const findings: Finding[] = [];
@@ -106,6 +106,10 @@ function checkSettings(settings: SyslogSettings, id: string): Finding[] {
         `sinks.${id}.enterpriseId`,
       ),
     );
+  const unused = { framing: framing === 'newline', confirm: confirm === 'none' };
+  for (const [name, isSet] of Object.entries(unused))
+    if (isSet && scheme !== 'tcp' && scheme !== 'tls')
+      findings.push(warning(`has no effect with ${scheme}://, only with tcp:// and tls://: remove it`, `sinks.${id}.${name}`));
   const usual = usualFraming.get(port);
   const isSecureByPlain = scheme === 'tcp' && port === securePort;
   if ((scheme === 'tcp' || scheme === 'tls') && !isSecureByPlain && usual !== undefined && framing !== usual)

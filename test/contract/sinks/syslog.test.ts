@@ -496,6 +496,15 @@ describe('the header', () => {
     expect(syslog.checkSettings?.({ ...settings, header: 'rfc5424' }, 'siem')).toEqual([]);
   });
 
+  test.each(['udp', 'relp'])('warns of settings that have no effect by %s', (scheme) => {
+    const settings = settingsOf(`${scheme}://127.0.0.1:2514`, { framing: 'newline', confirm: 'none' });
+    const message = `has no effect with ${scheme}://, only with tcp:// and tls://: remove it`;
+    expect(syslog.checkSettings?.(settings, 'siem')).toEqual([
+      { level: 'warning', message, setting: 'sinks.siem.framing' },
+      { level: 'warning', message, setting: 'sinks.siem.confirm' },
+    ]);
+  });
+
   test('and the message together never exceed the frame', async () => {
     await using receiver = await new UdpReceiver().listen();
     const settings = settingsOf(`udp://127.0.0.1:${receiver.port}`, { enterpriseId: 4_294_967_295, appName: 'a'.repeat(60) });

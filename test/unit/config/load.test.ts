@@ -455,6 +455,35 @@ test('a start is a time, now, earliest, or a duration before now', async () => {
   expect((await load(startOf('1d12h'))).config.sources[0]?.start).toEqual({ kind: 'ago', ms: 129_600_000 });
 });
 
+test('a warning for a value of a filter that the specification does not have', async () => {
+  const warnings = async (filter: string): Promise<readonly string[]> => (await load(valid({ sink: `filter: ${filter}` }))).warnings;
+  const at = 'sinks.out.filter';
+  const words = 'is not a value that the specification has, so no record may match; case counts';
+  expect(await warnings('{ result: [accessdenied] }')).toEqual([
+    `${at}.result (line 15): "accessdenied" ${words}; the nearest is "AccessDenied"`,
+  ]);
+  const nested =
+    '{ userId: [x], not: { actionAttempted: [decrypt] }, any: [{ resultReason: [Success] }, { resultReason: [TimeEmbargoFaild] }] }';
+  expect(await warnings(nested)).toEqual([
+    `${at}.not.actionAttempted (line 15): "decrypt" ${words}; the nearest is "Decrypt"`,
+    `${at}.any[1].resultReason (line 15): "TimeEmbargoFaild" ${words}; the nearest is "TimeEmbargoFailed"`,
+  ]);
+  expect(await warnings('{ actionAttempted: [Audit, Decrypt], result: [AccessDenied, AuthorChanged] }')).toEqual([]);
+});
+
+test('a warning for a sink that writes into the state directory', async () => {
+  const at = async (path: string): Promise<readonly string[]> =>
+    (await load(valid({ top: 'dataDir: /var/lib/state' }).replace('type: stdout', `type: file\n    path: ${path}`))).warnings;
+  expect(await at('/var/lib/state/logs/out.ndjson')).toEqual([
+    'sinks.out.path (line 16): is in the state directory, which a restore or a new dataDir replaces: choose a place outside of it',
+  ]);
+  expect(await at('/var/lib/state-2/out.ndjson')).toEqual([]);
+});
+
+test('a shutdown has at least a second', async () => {
+  expect(await problemsOf(valid({ top: 'shutdownTimeout: 0s' }))).toEqual(['shutdownTimeout (line 1): "0s" is less than the minimum 1s']);
+});
+
 test('a warning for an admin server that others reach without token or TLS', async () => {
   const listens = async (admin: string) => {
     const { warnings } = await load(valid({ top: `admin: ${admin}` }));

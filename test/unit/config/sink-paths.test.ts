@@ -64,6 +64,14 @@ describe('a file sink is refused', () => {
     ]);
   });
 
+  test('at a directory', async () => {
+    using directory = temporaryDirectory();
+    for (const path of [directory.path, '.', join(directory.path, '..')])
+      expect(await problemsAt(join(directory.path, 'state'), path), path).toEqual([
+        'sinks.s0.path: is a directory: it must name a file in it',
+      ]);
+  });
+
   test('at the position file of another sink, in either order', async () => {
     using directory = temporaryDirectory();
     const path = join(directory.path, 'siem.log');
