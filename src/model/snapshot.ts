@@ -105,6 +105,8 @@ export interface SinkSnapshot {
   readonly lagRecords: number;
   readonly lagSeconds: number;
   readonly deadLetters: number;
+  /** While no record has passed the filter of the sink: how many, at most, it has held back. */
+  readonly unselected?: number | undefined;
   readonly lastSuccess: Micros | undefined;
   readonly lastError: string | undefined;
   /** The code of `lastError`. Running daemon only. */

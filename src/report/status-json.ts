@@ -91,6 +91,8 @@ function sinkJson(sink: SinkSnapshot, snapshot: Snapshot) {
     lagRecords,
     lagSeconds,
     deadLetters,
+    /** Records that the filter held back, while none has passed it. */
+    unselected: sink.unselected ?? null,
     /** Stays after a recovery: then `failedAttempts` is 0. */
     lastError: sink.lastError ?? null,
     recoveredAt: optional(sink.recoveredAt),

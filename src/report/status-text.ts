@@ -47,7 +47,9 @@ export function statusText(given: Snapshot, { color, tz, width }: StatusTextOpti
   const forms = snapshot.sources.flatMap(({ id, queryForms = [] }) => queryForms.map((form) => `${id}: ${form}`)).slice(0, waitsMax);
   const waits = [...waitLines(snapshot, tz), ...forms].flatMap((line) => wrapped(line, width, Infinity, '  '));
   const journal = wrapped(journalLine(snapshot), width, 3, '  ');
-  const notes = snapshot.sinks.flatMap((sink) => [...replayLine(sink), ...stampLine(sink, snapshot)]).slice(0, notesMax);
+  const notes = snapshot.sinks
+    .flatMap((sink) => [...filterLine(sink), ...replayLine(sink), ...stampLine(sink, snapshot)])
+    .slice(0, notesMax);
   const rest = [head, history, waits, journal, notes].reduce((sum, { length }) => sum + length, found.length === 0 ? 1 : problemLines);
   const rows = linesMax - rest - 6;
   const half = Math.floor(rows / 2);
@@ -176,6 +178,11 @@ function replayLine({ id, replay }: SinkSnapshot): string[] {
   const failure = error === undefined ? '' : `; last attempt: ${printable(error)}`;
   const absent = skipped === 0 ? '' : `, ${counted(skipped, 'line')} skipped: the archive does not have their segments`;
   return [`${id}: replay${from}, ${progress}, ${counted(sent, 'record')} sent${absent}${failure}`];
+}
+
+/** A filter that has passed nothing may be misspelt. */
+function filterLine({ id, unselected }: SinkSnapshot): string[] {
+  return unselected === undefined ? [] : [`${id}: 0 of ${counted(unselected, 'record')} passed its filter`];
 }
 
 /** The newest time stamp of an archive. */

@@ -17,6 +17,7 @@ import { windowGroups } from './window-groups.ts';
 import type { ReportQuery } from './ledger.ts';
 import { diskBudgetOf, setAsideBytes, usedBytes } from '../disk-budget.ts';
 import { createdAt } from '../schema.ts';
+import { selectionOf, takes } from '../selection.ts';
 import { ordersOf } from '../sink-positions.ts';
 import { storedJson } from '../damage.ts';
 import { StateCounts } from '../window-counts.ts';
@@ -37,6 +38,7 @@ interface SinkDbRow {
   delivered: number;
   from_seq: number;
   orders: string | null;
+  selection: string | null;
 }
 
 /** The parts of a source's profile that the snapshot uses. */
@@ -167,6 +169,7 @@ function sinkSnapshots(db: Database, head: number, now: Micros, live: LiveFacts)
       acknowledged,
       lagSeconds: lag === 0 ? 0 : lagSeconds(db, acknowledged, now),
       deadLetters: deadLetters.get(row.id) ?? 0,
+      unselected: unselected(db, row),
       lastSuccess: undefined,
       lastError: undefined,
       ...view,
@@ -177,6 +180,18 @@ function sinkSnapshots(db: Database, head: number, now: Micros, live: LiveFacts)
       hasDelivered: row.delivered > row.from_seq || view?.lastSuccess !== undefined,
     };
   });
+}
+
+/** From the state alone: positions in memory are newer, and not of one moment. */
+function unselected(db: Database, { id, acknowledged, delivered, from_seq: start, selection: stored }: SinkDbRow): number | undefined {
+  const selection = selectionOf(stored);
+  const from = Math.max(start, selection?.changedAfter ?? 0);
+  if (selection?.filter === undefined || delivered > from) return undefined;
+  // A dead letter has passed the filter.
+  if (db.prepare('SELECT 1 FROM dead_letters WHERE sink = ? AND seq > ?').get(id, from) !== undefined) return undefined;
+  const collected = sourceRows(db).reduce((sum, source) => sum + (takes(selection, source.id) ? source.collected : 0), 0);
+  const held = Math.min(collected - recordsAfter(db, acknowledged), acknowledged - from);
+  return held > 0 ? held : undefined;
 }
 
 /** The records after an entry; the other entries are lines of the ledger. */
@@ -249,7 +264,9 @@ export function sourceRows(db: Database): SourceDbRow[] {
 }
 
 export function sinkRows(db: Database): SinkDbRow[] {
-  return db.prepare<[], SinkDbRow>('SELECT id, type, state, acknowledged, delivered, from_seq, orders FROM sinks ORDER BY id').all();
+  return db
+    .prepare<[], SinkDbRow>('SELECT id, type, state, acknowledged, delivered, from_seq, orders, selection FROM sinks ORDER BY id')
+    .all();
 }
 
 /**

@@ -5,6 +5,7 @@
 import { expect, test } from 'vitest';
 import type { Journal } from '../../../src/journal/journal.ts';
 import type { Selection } from '../../../src/journal/selection.ts';
+import { snapshotOf } from '../../../src/journal/queries/snapshot.ts';
 import { ledgerReport } from '../../support/ledger-report.ts';
 import { base, collected, second } from '../../support/records.ts';
 import { lastAge, opened, pageOf, proven, source, span } from '../../support/journal/opening.ts';
@@ -69,6 +70,28 @@ test.each<[string, Selection | undefined, Selection, boolean]>([
   expect(selected).toEqual({ isChanged, widened: [] });
   expect(owed).toEqual([true, true, true, true]);
   expect(since).toBeNull();
+});
+
+test('while no record has passed a filter, the snapshot has the number of records that it held back', async () => {
+  const { journal } = await opened();
+  const none = (): undefined => undefined;
+  const live = { source: none, sink: none, closeDelaySeconds: () => 1, paused: undefined, maxSize: 0, configured: [source] };
+  const shown = (): number | undefined => snapshotOf(journal.db, '0.1.0', base, live).sinks.find(({ id }) => id === 'siem')?.unselected;
+  journal.sinkPositions.register('siem', 'file', 'siem', journal.positionFor('journal'), undefined);
+  journal.sinkPositions.select('siem', { filter: denied });
+  expect(shown()).toBeUndefined();
+  for (const id of [101, 102, 103]) await journal.append(pageOf([collected(id, base + second)], { received: base }));
+  expect(shown()).toBeUndefined();
+  await journal.acknowledge('siem', { acknowledged: journal.head().seq - 1, delivered: undefined }, []);
+  expect(shown()).toBe(2);
+  await window(journal, 0);
+  expect(shown()).toBeUndefined();
+  // Another filter has passed nothing yet.
+  journal.sinkPositions.select('siem', { filter: { result: ['Failed'] } });
+  await journal.append(pageOf([collected(30, base + 30 * second)], { received: base }));
+  expect(shown()).toBeUndefined();
+  await journal.acknowledge('siem', { acknowledged: journal.head().seq, delivered: undefined }, []);
+  expect(shown()).toBe(1);
 });
 
 test('the last used selection applies, whatever the configuration says now, and a restart keeps it', async () => {

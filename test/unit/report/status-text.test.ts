@@ -378,6 +378,11 @@ test('the summary and the line on the clock name the same time of the first proo
   expect(lines({ sources: [firstHour()] }, { width: 120 })[0]).toContain('first proof about 03:15 UTC');
 });
 
+test('a sink whose filter has passed no record is named', () => {
+  expect(lines({ sinks: [sink({ unselected: 60, hasDelivered: false })] })).toContain('siem: 0 of 60 records passed its filter');
+  expect(lines({ sinks: [sink()] }).join('\n')).not.toContain('filter');
+});
+
 test('a source without a proven window shows no time of completeness', () => {
   const [, row = ''] = block(lines({ sources: [firstHour()] }, { width: 120 }), 'SOURCE');
   expect(row).toMatch(/^production {2}active {2}not yet {2,}/);

@@ -249,6 +249,7 @@ test('status as JSON has exactly the shape of the contract', () => {
         lagRecords: 0,
         lagSeconds: 1.5,
         deadLetters: 2,
+        unselected: null,
         lastError: null,
         ...{ hasDelivered: true, failedAttempts: 2, failingSince: '2026-11-20T03:02:00Z', nextAttempt: '2026-11-20T03:03:01Z' },
       },

@@ -125,11 +125,17 @@ export function sinksTable(sinks, now) {
   if (sinks.length === 0) return html('p', { class: 'empty' }, 'No sink.');
   const rows = sinks.slice(0, maxRows).flatMap((sink) => {
     const { id, type, state, message, lastError, failedAttempts, nextAttempt, lagEntries, lagSeconds, recoveredAt } = sink;
-    const { lastSuccess, hasDelivered, deadLetters } = sink;
+    const { lastSuccess, hasDelivered, deadLetters, unselected } = sink;
     const isOver = state === 'retired' || state === 'unconfigured';
     const tries = failedAttempts ? `${counted(failedAttempts, 'attempt')} failed.` : null;
     const delivery =
-      lastSuccess !== null ? `${span((now - Date.parse(lastSuccess)) / 1000)} ago` : hasDelivered ? 'before this start' : 'never';
+      unselected !== null
+        ? `0 of ${counted(unselected, 'record')} passed its filter`
+        : lastSuccess !== null
+          ? `${span((now - Date.parse(lastSuccess)) / 1000)} ago`
+          : hasDelivered
+            ? 'before this start'
+            : 'never';
     const error = lastError ?? message;
     const errors = isBad(state) ? [error, tries, nextIn(nextAttempt, now)].filter((text) => text !== null) : [];
     const ended = recoveredAt === null ? 'resolved' : `resolved ${span((now - Date.parse(recoveredAt)) / 1000)} ago`;
