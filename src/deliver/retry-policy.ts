@@ -83,8 +83,9 @@ export class RetryPolicy {
     return this.#nextAttempt;
   }
 
-  delivered(): void {
-    this.recovered();
+  /** @param isRecovered  false: other messages still wait for their next attempt */
+  delivered(isRecovered: boolean): void {
+    if (isRecovered) this.recovered();
     this.#lastSuccess = this.#clock.now();
   }
 

@@ -16,6 +16,9 @@ import { Suspects } from './suspects.ts';
 /** The sender halves a batch after this many refusals for lack of space: the receiver may never have space for all of it. */
 const maxCrowded = 3;
 
+/** A part that the receiver cannot take now is sent alone this often. Then the batch is made anew, with later messages. */
+const maxPassingAlone = 3;
+
 /** An open sink, and the two signals that end its use. */
 export interface OpenSink {
   readonly sink: Sink;
@@ -60,7 +63,7 @@ interface Outcome extends DeliveryResult {
 
 export class Sender {
   readonly #parts: SenderParts;
-  readonly #suspects = new Suspects();
+  readonly #suspects: Suspects;
   #waitsForOthers = false;
   #hasDropped = false;
   /** An attempt without an answer may have delivered the messages up to this entry. */
@@ -68,6 +71,7 @@ export class Sender {
 
   constructor(parts: SenderParts) {
     this.#parts = parts;
+    this.#suspects = new Suspects(parts.clock);
     this.#uncertain = /* mutant: uncertain-after-start */ parts.acknowledger.acknowledged + maxUncertain;
   }
 
@@ -142,6 +146,7 @@ export class Sender {
         const certain = part.messages.filter(({ seq }) => seq < firstLeft);
         if (certain.length > 0 && part.onDemand === undefined)
           this.#succeeded(batchOf(part, certain), { rejections: rejected.filter(({ seq }) => seq < firstLeft) }, stop.aborted);
+        if (part.onDemand === undefined) this.#settleLater(part, outcome, rejected);
         const dead = this.#ended(open, part, outcome);
         if (dead) {
           rejected = [...rejected, dead];
@@ -150,7 +155,11 @@ export class Sender {
             this.#suspects.settle(dead.seq);
           }
         }
-        await this.#acknowledgeUpTo(part, { ...outcome, rest: outcome.rest.slice(dead ? 1 : 0) }, rejected, entries, stop);
+        const last = await this.#acknowledgeUpTo(part, { ...outcome, rest: outcome.rest.slice(dead ? 1 : 0) }, rejected, entries, stop);
+        this.#suspects.done(
+          batch.messages.filter(({ seq }) => seq <= last),
+          false,
+        );
         throw outcome.unknown.thrown;
       }
       if (outcome.isAtOnce === true) {
@@ -206,6 +215,15 @@ export class Sender {
     const left = this.#suspects.unsettled(batch.messages);
     const groups = this.#suspects.groups(left);
     return groups.length === 1 && left === batch.messages ? [batch] : divided(batch, groups, entries);
+  }
+
+  /** The receiver took these messages, although not the first of the rest: they are not sent again with it. */
+  #settleLater(part: Batch, { rest }: Outcome, rejected: readonly Rejection[]): void {
+    const left = new Set([...rest, ...rejected].map(({ seq }) => seq));
+    const later = part.messages.filter(({ seq }) => seq > (rest[0]?.seq ?? Infinity) && !left.has(seq));
+    // mutant: settle-later
+    for (const { seq } of later) this.#suspects.settle(seq);
+    this.#succeeded(batchOf(part, later), { rejections: [] }, true);
   }
 
   /** @returns the dead letter of the message at which an attempt ended, if it is the cause */
@@ -271,6 +289,7 @@ export class Sender {
     // start would repeat the whole batch. They end at once when only an operator can help.
     let until = stop;
     let crowded = 0;
+    let passing = 0;
     for (;;) {
       const began = clock.monotonic();
       let certain = 0;
@@ -297,7 +316,8 @@ export class Sender {
         const failure = this.#failureOf(retryable, batch.messages, isPartial);
         until = failure.thrown.code === 'sink_blocked' ? stop : isPartial ? abandon : until;
         // The journal may have later messages by now: only these show whether the receiver takes others.
-        if (/* mutant: refused-alone */ failure.isAll) {
+        if (failure.isAll) passing += 1;
+        if (/* mutant: refused-alone */ failure.isAll && (!failure.isPassing || /* mutant: passing-alone */ passing >= maxPassingAlone)) {
           this.#uncertain = Math.max(this.#uncertain, batch.through.seq);
           return { rejections, unknown: failure, rest: batch.messages };
         }
@@ -328,13 +348,15 @@ export class Sender {
    */
   #failureOf({ code, message, retryAfterMs, reasons }: RetryableRejection, left: readonly Message[], isPartial: boolean) {
     const suspects = left.filter(({ seq }) => this.#suspects.isCounted(seq));
-    const isAll = !isPartial && reasons !== undefined && suspects.length === 0;
-    const [first] = isAll ? left : [];
-    this.#waitsForOthers = isAll && left.length === 1;
-    const isAboutThem = left.every(({ seq }) => reasons?.some((each) => each.seq === seq));
+    const reasonOf = new Map(reasons?.map((each) => [each.seq, each]));
+    const isPassing = left.some(({ seq }) => reasonOf.get(seq)?.isPassing);
+    const isAll = !isPartial && reasons !== undefined && (suspects.length === 0 || isPassing);
+    const [first] = isAll && !isPassing ? left : [];
+    this.#waitsForOthers = first !== undefined && left.length === 1;
+    const isAboutThem = left.every(({ seq }) => reasonOf.has(seq));
     const isUnclear = (isPartial && isAboutThem) || (first !== undefined && this.#suspects.isUnclear);
     const thrown = new WaybillError(isUnclear || suspects.length === left.length ? 'sink_unavailable' : code, message, { retryAfterMs });
-    return { isAll, thrown, reason: first && reasons?.find(({ seq }) => seq === first.seq) };
+    return { isAll, isPassing, thrown, reason: first && reasonOf.get(first.seq) };
   }
 
   #dropped(count: number): void {
@@ -368,7 +390,7 @@ export class Sender {
     });
   }
 
-  /** @param isOver  the rest of the batch is abandoned: this says nothing about the state of the sink */
+  /** @param isOver  the rest of the batch is abandoned, or waits: this says nothing about the state of the sink */
   #succeeded({ messages, onDemand }: Batch, { rejections }: DeliveryResult, isOver = false): void {
     const { id, retryPolicy, meters, clock, log } = this.#parts;
     const delivered = messages.length - rejections.length;
@@ -382,7 +404,7 @@ export class Sender {
     if (retryPolicy.lastSuccess === undefined) {
       log.write('sink.first_delivery', { sink: id, messages: delivered, delaySeconds: Math.round(delaySeconds * 1000) / 1000 });
     } else if (retryPolicy.state !== 'active' && !isOver) log.write('sink.delivery_resumed', { sink: id });
-    if (!isOver) retryPolicy.delivered();
+    retryPolicy.delivered(!isOver);
     meters.eventsDelivered(id, delivered);
     // One sample for each batch: the delay of its oldest message. On-demand sends do not count, because they repeat old messages.
     if (onDemand === undefined) meters.deliveryDelay(id, delaySeconds);

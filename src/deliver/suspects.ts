@@ -4,9 +4,13 @@
  * process.
  */
 import type { Message, Rejection, RetryableRejection } from '../model/sink.ts';
+import type { Clock } from '../model/time.ts';
 
 /** A suspect is a dead letter after this many refusals: about four seconds, given the waits of the loop. */
 const maxRefusals = 6;
+/** A suspect that the receiver cannot take now: only after this many refusals while it took later ones, and this time in ms. */
+const maxPassing = 10;
+const passingMs = 15 * 60_000;
 /** After this many attempts that ended at the same message, it is sent alone. */
 const attemptsTogether = 2;
 /** After this many, a later message is sent before it. If the receiver takes that one, the next attempt is the last. */
@@ -20,25 +24,39 @@ interface Ending {
 }
 
 export class Suspects {
-  /** Number of refusals of each suspect. */
-  readonly #refusals = new Map<number, number>();
+  readonly #clock: Pick<Clock, 'monotonic'>;
+  /** The refusals of each suspect, and when the first was, ms. */
+  readonly #refusals = new Map<number, { readonly attempts: number; readonly since: number }>();
   readonly #endings = new Map<number, Ending>();
   /** Settled before the suspects ahead of them: not to be sent again. */
   readonly #settled = new Set<number>();
   #isSearching = false;
 
+  constructor(clock: Pick<Clock, 'monotonic'>) {
+    this.#clock = clock;
+  }
+
   /**
-   * Counts the refusals of each suspect. The first needs a later message that was accepted; after it, attempts alone count too.
+   * Counts the refusals of each suspect. The first needs a later message that was accepted; after it, attempts alone count too, but not
+   * of a failure that passes.
    * @returns the dead letters
    */
   refused({ seqs, suspects = [], message, reasons = [] }: RetryableRejection): Rejection[] {
+    const now = this.#clock.monotonic();
+    const proven = new Set(suspects);
+    const reasonOf = new Map(reasons.map((each) => [each.seq, each]));
     return seqs.flatMap((seq) => {
-      if (!suspects.includes(seq) && !this.#refusals.has(seq)) return [];
-      const attempts = (this.#refusals.get(seq) ?? 0) + 1;
-      this.#refusals.set(seq, attempts);
+      const known = this.#refusals.get(seq);
+      const { isPassing, ...reason }: Rejection = reasonOf.get(seq) ?? { seq, code: 'unavailable', message };
+      if (!proven.has(seq) && (!known || isPassing)) return [];
+      const attempts = (known?.attempts ?? 0) + 1;
+      const since = known?.since ?? now;
+      this.#refusals.set(seq, { attempts, since });
       // mutant: suspect-dead-letter
       if (attempts < maxRefusals) return [];
-      return [{ ...(reasons.find((each) => each.seq === seq) ?? { seq, code: 'unavailable', message }), attempts }];
+      // mutant: passing-dead-letter
+      if (isPassing && (attempts < maxPassing || now - since < passingMs)) return [];
+      return [{ ...reason, attempts }];
     });
   }
 

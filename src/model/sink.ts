@@ -57,6 +57,8 @@ export interface Rejection {
   readonly message: string;
   /** Number of attempts; undefined: 1. */
   readonly attempts?: number | undefined;
+  /** Only as a reason to retry: the answer tells of an overload or of a part that is down, which passes. */
+  readonly isPassing?: true | undefined;
 }
 
 export interface RetryableRejection {

@@ -827,6 +827,24 @@ export const mutants: readonly Mutant[] = [
     changes: { 'suspect-dead-letter': 'if (seqs.length > 0) return [];' },
   },
   {
+    name: 'passing-as-refusal',
+    what: 'a message whose shard is down for a minute becomes a dead letter',
+    suite: suspects,
+    changes: { 'passing-dead-letter': remove },
+  },
+  {
+    name: 'passing-alone',
+    what: 'a message whose shard is down holds the later ones',
+    suite: suspects,
+    changes: { 'passing-alone': 'passing > 1e9' },
+  },
+  {
+    name: 'later-again',
+    what: 'messages that were taken after one that waits are sent again with it',
+    suite: suspects,
+    changes: { 'settle-later': remove },
+  },
+  {
     name: 'refused-alone',
     what: 'a message that is refused alone waits without the later ones',
     suite: suspects,

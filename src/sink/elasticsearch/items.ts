@@ -60,10 +60,10 @@ export function errorFrom(given: unknown): ItemError | undefined {
 
 /**
  * `duplicate`: the `_id` exists already. `dropped`: by a pipeline. `failure_store`: the document is in the failure store. `rejected`: the
- * document is invalid. `retryable`: retry later. `blocked`: an operator must act. `suspect`: the document or the target, for example its
- * pipeline, is the cause; the fate of the other documents shows which. `unexpected`: the response has an unknown form.
+ * document is invalid. `retryable`: an overload or a failure of a node, which passes. `suspect`: the document or the target, for example its
+ * pipeline or a privilege, is the cause; the fate of the other documents shows which. `unexpected`: the response has an unknown form.
  */
-type ItemResult = 'delivered' | 'duplicate' | 'dropped' | 'failure_store' | 'rejected' | 'retryable' | 'blocked' | 'suspect' | 'unexpected';
+type ItemResult = 'delivered' | 'duplicate' | 'dropped' | 'failure_store' | 'rejected' | 'retryable' | 'suspect' | 'unexpected';
 
 const ofNode = /(?:^|_)(?:node|transport|shard|primary|translog|closed|timeout|i_o|file_system)_/;
 const limitReached = /(?:^|: )Limit of (?:total fields|mapping depth|nested fields|field name length) \[/;
@@ -82,7 +82,7 @@ const badDocument: ReadonlySet<string> = new Set([
 const deciding: ReadonlySet<string> = new Set(['version_conflict_engine_exception', 'illegal_argument_exception']);
 
 export function itemResultOf({ status, result, failure_store, error }: Item): ItemResult {
-  const { type = '', reason = '' } = error ?? {};
+  const { type = '' } = error ?? {};
   if (status === undefined) return 'unexpected';
   if (status === 201) return failure_store === 'used' ? 'failure_store' : 'delivered';
   if (status === 200 && result === 'noop') return 'dropped';
@@ -90,10 +90,8 @@ export function itemResultOf({ status, result, failure_store, error }: Item): It
   if (status === 429 || (status > 500 && status < 600) || (status === 500 && (error?.isOfNode ?? aboutServer.has(type))))
     return 'retryable';
   // mutant: field-limit
-  if (error?.isLimit ?? error?.caused_by?.isLimit) return 'blocked';
-  if (status === 400 && isBadDocument(error)) return 'rejected';
-  if (status === 401 || status === 403 || aboutServer.has(type) || reason.startsWith('pipeline with id ')) return 'blocked';
-  return 'suspect';
+  if (error?.isLimit ?? error?.caused_by?.isLimit) return 'suspect';
+  return status === 400 && isBadDocument(error) ? 'rejected' : 'suspect';
 }
 
 function isBadDocument(error: ItemError | undefined): boolean {

@@ -20,7 +20,7 @@ const lineBreak = Buffer.from('\n');
 /** A message that was not stored and can be retried. */
 interface Left {
   readonly message: Message;
-  readonly result: 'retryable' | 'blocked' | 'suspect';
+  readonly result: 'retryable' | 'suspect';
   readonly item: Item;
 }
 
@@ -225,22 +225,19 @@ export class ElasticsearchSink implements Sink {
 
   /** The retryable part of a batch, with the message of its worst error. */
   #retry(left: readonly Left[], of: number, stored: ReadonlyMap<string, number>): RetryableRejection | undefined {
-    const isProven = ({ result, message }: Left): boolean =>
-      result === 'suspect' && message.seq < (stored.get(this.#targetOf(message)) ?? 0);
-    const isBlocked = (each: Left): boolean =>
-      each.result === 'blocked' || (each.result === 'suspect' && !isProven(each) && (each.item.status ?? 0) < 500);
+    const isProven = ({ message }: Left): boolean => message.seq < (stored.get(this.#targetOf(message)) ?? 0);
+    const isBlocked = (each: Left): boolean => each.result === 'suspect' && !isProven(each) && (each.item.status ?? 0) < 500;
     const worst = left.find(isBlocked) ?? left[0];
     if (worst === undefined) return undefined;
     const { message, item } = worst;
     const { status = 0, error } = item;
-    const unclear = left.filter(({ result }) => result === 'suspect');
     return {
       seqs: left.map(({ message: { seq } }) => seq),
       code: isBlocked(worst) ? 'sink_blocked' : 'sink_unavailable',
       message: `sink "${this.#id}" cannot write to "${this.#targetOf(message)}" (${left.length} of ${of}): ${status} ${plainText(error)}${this.#hint(status, error, this.#targetOf(message))}`,
       // mutant: pipeline-suspects
-      suspects: unclear.filter(isProven).map(({ message: { seq } }) => seq),
-      ...(unclear.length > 0 && { reasons: unclear.map((each) => reasonOf(each)) }),
+      suspects: left.filter(isProven).map(({ message: { seq } }) => seq),
+      reasons: left.map(reasonOf),
     };
   }
 
@@ -250,14 +247,16 @@ export class ElasticsearchSink implements Sink {
     const setting = (name: string): string => `sinks.${this.#id}.${name}`;
     const { type, reason = '' } = error ?? {};
     if (status === 401) return ` (${setting(credentialsOf(this.#settings))})`;
-    if (status === 403 && type === 'security_exception')
+    // A pipeline may route a document to another index, to which neither our key nor our templates apply.
+    const isElsewhere = target !== undefined && /\[[^\]]*\]/.test(reason) && !reason.includes(target);
+    if (status === 403 && type === 'security_exception' && !isElsewhere)
       return ` (${setting(credentialsOf(this.#settings))} needs create_doc and auto_configure on "${pattern}")`;
     if (error?.isLimit ?? error?.caused_by?.isLimit)
       return ` (raise index.mapping.total_fields.limit of "${pattern}", or set index.mapping.total_fields.ignore_dynamic_beyond_limit)`;
-    if (status === 404 || (status === 400 && reason.startsWith('pipeline ')))
+    if ((status === 404 && !isElsewhere) || (status === 400 && reason.startsWith('pipeline ')))
       return ` ("waybill setup elasticsearch --sink ${this.#id}" installs the templates)`;
     if (status === 413) return ` (${setting('batch.maxBytes')})`;
-    if (target !== undefined && status !== 403 && itemResultOf({ status, ...(error && { error }) }) === 'suspect')
+    if (target !== undefined && (status !== 403 || isElsewhere) && itemResultOf({ status, ...(error && { error }) }) === 'suspect')
       return ` (a pipeline of "${pattern}"? See index.default_pipeline and index.final_pipeline of its settings)`;
     if (status === 403 || status === 406 || status === 400) return ` (${setting(this.#settings.index === undefined ? 'nodes' : 'index')})`;
     return '';
@@ -284,8 +283,9 @@ export class ElasticsearchSink implements Sink {
 }
 
 /** The dead letter of a document that its target, for example a pipeline, refuses while it stores others. */
-function reasonOf({ message: { seq }, item }: Left): Rejection {
-  return { seq, code: item.error?.type ?? String(item.status), message: messageOfItem(item) };
+function reasonOf({ message: { seq }, result, item }: Left): Rejection {
+  const reason = { seq, code: item.error?.type ?? String(item.status), message: messageOfItem(item) };
+  return result === 'retryable' ? { ...reason, isPassing: true } : reason;
 }
 
 /** The resume note: for each data stream, the time, ms, up to which it may contain records of another writer. */

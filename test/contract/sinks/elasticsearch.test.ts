@@ -205,10 +205,10 @@ describe('elasticsearch', () => {
       ['suspect', { status: 500, error: { type: 'runtime_exception' } }],
       ['suspect', { status: 500, error: { type: 'illegal_state_exception' } }],
       ['retryable', { status: 500, error: { type: 'node_closed_exception' } }],
-      ['blocked', { status: 400, error: { type: 'illegal_argument_exception', reason: 'pipeline with id [p] does not exist' } }],
-      ['blocked', { status: 403, error: { type: 'security_exception' } }],
-      ['blocked', { status: 403, error: { type: 'cluster_block_exception' } }],
-      ['blocked', { status: 404, error: { type: 'index_not_found_exception' } }],
+      ['suspect', { status: 400, error: { type: 'illegal_argument_exception', reason: 'pipeline with id [p] does not exist' } }],
+      ['suspect', { status: 403, error: { type: 'security_exception' } }],
+      ['suspect', { status: 403, error: { type: 'cluster_block_exception' } }],
+      ['suspect', { status: 404, error: { type: 'index_not_found_exception' } }],
       ['dropped', { status: 200, result: 'noop' }],
       ['suspect', { status: 200 }],
       ['unexpected', {}],
@@ -252,7 +252,14 @@ describe('elasticsearch', () => {
     expect(taken).toMatchObject({
       duplicates: 1,
       rejections: [{ seq: 3, code: 'document_parsing_exception', message: expect.stringContaining('secret name') as string }],
-      retryable: { seqs: [4, 5], code: 'sink_unavailable' },
+      retryable: {
+        seqs: [4, 5],
+        code: 'sink_unavailable',
+        reasons: [
+          { seq: 4, isPassing: true },
+          { seq: 5, isPassing: true },
+        ],
+      },
     });
     expect(taken.retryable?.message).toBe(
       `sink "siem" cannot write to "${stream}" (2 of 5): 429 es_rejected_execution_exception: rejected execution`,
@@ -265,8 +272,13 @@ describe('elasticsearch', () => {
   describe('a reason other than the document', () => {
     test.each([
       [403, 'security_exception', 'action is unauthorized for API key', /security_exception: action.*sinks\.siem\.apiKey needs create_doc/],
-      [403, 'cluster_block_exception', 'index [x] blocked by: [FORBIDDEN/8/index write (api)]', /FORBIDDEN\/8.*sinks\.siem\./],
-      [404, 'index_not_found_exception', 'no such index [x]', /no such index.*waybill setup elasticsearch --sink siem/],
+      [
+        403,
+        'cluster_block_exception',
+        `index [.ds-${stream}-000001] blocked by: [FORBIDDEN/8/index write (api)]`,
+        /FORBIDDEN\/8.*sinks\.siem\./,
+      ],
+      [404, 'index_not_found_exception', `no such index [${stream}]`, /no such index.*waybill setup elasticsearch --sink siem/],
       [
         400,
         'illegal_argument_exception',
@@ -460,6 +472,8 @@ describe('elasticsearch', () => {
     test.each([
       [400, 'illegal_argument_exception', 'field [ip] not present as part of path [source.ip]'],
       [500, 'fail_processor', 'no address'],
+      [404, 'index_not_found_exception', 'no such index [rerouted] and [action.auto_create_index] is [false]'],
+      [403, 'security_exception', 'action [indices:data/write/bulk[s]] is unauthorized for API key id [a] on indices [rerouted]'],
     ])(
       'that fails for one document with %i: that one is a suspect, because the stream stores a later one',
       async (status, type, reason) => {
@@ -472,7 +486,7 @@ describe('elasticsearch', () => {
           reasons: [{ seq: 2, code: type, message: `${type}: ${reason}` }],
         });
         expect(retryable?.message).toMatch(/a pipeline of .*index\.default_pipeline and index\.final_pipeline/);
-        expect(retryable?.message).not.toContain('nodes');
+        expect(retryable?.message).not.toMatch(/nodes|apiKey|waybill setup/);
         const last = await send(sink, batchOf(messages(5, 6)));
         expect(last.retryable).toMatchObject({ suspects: [], reasons: [{ seq: 6 }] });
       },
@@ -501,14 +515,15 @@ describe('elasticsearch', () => {
     });
   });
 
-  test('a limit of the index blocks the sink, and makes no dead letter, although other documents are stored', async () => {
+  test('a limit of the index is no fault of a document: it is retried, and a suspect only while later ones are stored', async () => {
     const sink = await open();
     const reason = '[1:71] failed to parse: Limit of total fields [1000] has been exceeded while adding new fields [7]';
     model.refuse = (text) =>
       (JSON.parse(text) as { seq: number }).seq === 2 ? { status: 400, type: 'document_parsing_exception', reason } : undefined;
     const { rejections, retryable } = await send(sink, batchOf(messages(1, 3)));
-    expect([rejections, retryable?.reasons]).toEqual([[], undefined]);
-    expect(retryable).toMatchObject({ code: 'sink_blocked', seqs: [2] });
+    expect(rejections).toEqual([]);
+    expect(retryable).toMatchObject({ code: 'sink_unavailable', seqs: [2], suspects: [2] });
+    expect((await send(sink, batchOf([message(2)]))).retryable).toMatchObject({ code: 'sink_blocked', suspects: [] });
     expect(retryable?.message).toMatch(/Limit of total fields \[1000\].*raise index\.mapping\.total_fields\.limit/);
   });
 

@@ -154,6 +154,84 @@ describe('a single message is refused', () => {
   });
 });
 
+describe('a part that the receiver cannot take now, such as one shard of an index', () => {
+  /** Answers 503 to some messages, and accepts the others. */
+  const lacking =
+    (loop: Loop, isDown: (seq: number) => boolean) =>
+    (batch: Batch): DeliveryResult => {
+      const seqs = batch.messages.map(({ seq }) => seq).filter(isDown);
+      const taken = batch.messages.filter(({ seq }) => !isDown(seq));
+      loop.receiver.has.push(...taken);
+      const last = taken.at(-1)?.seq ?? 0;
+      const reasons = seqs.map((seq) => ({ seq, code: '503', message: `no shard for ${seq}`, isPassing: true as const }));
+      const suspects = seqs.filter((seq) => seq < last);
+      if (seqs.length === 0) return { rejections: [] };
+      return { rejections: [], retryable: { code: 'sink_unavailable', seqs, message: 'a shard is down', suspects, reasons } };
+    };
+
+  test.each([{ poison: [1] }, { poison: [3] }, { poison: [8] }])(
+    'at $poison: later messages arrive once meanwhile, and it arrives when it can',
+    async ({ poison }) => {
+      await using rig = await Rig.make();
+      const loop = rig.loop({ records: 100 });
+      let isDown = true;
+      loop.receiver.answer = lacking(loop, (seq) => isDown && poison.includes(seq));
+      await append(rig.journal, 8);
+      loop.run();
+      await rig.clock.advance(60_000);
+      await append(rig.journal, 20);
+      await rig.clock.advance(300_000);
+      expect(loop.receiver.has.map(numberOf).sort((a, b) => a - b)).toEqual(without(28, poison));
+      expect(deadLetters(rig.journal)).toEqual([]);
+      expect(loop.delivery.view()).toMatchObject({ state: 'retrying', lastError: 'a shard is down' });
+      expect(loop.counted.sent).toBe(27);
+      isDown = false;
+      await rig.clock.until(() => committed(rig.journal, 'sink').acknowledged === 28);
+      expect(loop.receiver.has.map(numberOf).sort((a, b) => a - b)).toEqual(range(1, 28));
+      expect(loop.counted.sent).toBe(28);
+      expect(loop.lines.filter(({ event }) => event === 'sink.first_delivery')).toHaveLength(1);
+    },
+  );
+
+  test('that stays down while others are taken: a dead letter after a quarter of an hour, not before', async () => {
+    await using rig = await Rig.make();
+    const loop = rig.loop({ records: 1_000 });
+    loop.receiver.answer = lacking(loop, (seq) => seq === 2);
+    await append(rig.journal, 4);
+    loop.run();
+    for (let minute = 0; minute < 14; minute += 1) {
+      await rig.clock.advance(60_000);
+      await append(rig.journal, 1);
+    }
+    expect(deadLetters(rig.journal)).toEqual([]);
+    for (let minute = 14; minute < 45; minute += 1) {
+      await rig.clock.advance(60_000);
+      await append(rig.journal, 1);
+    }
+    await rig.clock.until(() => committed(rig.journal, 'sink').acknowledged === 49);
+    expect(deadLetters(rig.journal)).toMatchObject([{ seq: 2, code: '503', message: 'no shard for 2' }]);
+    expect(loop.receiver.has.map(numberOf).sort((a, b) => a - b)).toEqual(without(49, [2]));
+  });
+
+  test('everything down for hours after that: no dead letter, and each message arrives once', async () => {
+    await using rig = await Rig.make();
+    const loop = rig.loop({ records: 16 });
+    let [isPart, isAll] = [true, false];
+    loop.receiver.answer = lacking(loop, (seq) => isAll || (isPart && seq === 2));
+    await append(rig.journal, 4);
+    loop.run();
+    await rig.clock.advance(60_000);
+    isAll = true;
+    await append(rig.journal, 36);
+    await rig.clock.advance(4 * 3_600_000);
+    expect(deadLetters(rig.journal)).toEqual([]);
+    [isPart, isAll] = [false, false];
+    await rig.clock.until(() => committed(rig.journal, 'sink').acknowledged === 40);
+    expect(deadLetters(rig.journal)).toEqual([]);
+    expect(loop.receiver.has.map(numberOf).sort((a, b) => a - b)).toEqual(range(1, 40));
+  });
+});
+
 test('a stop does not wait for the rest of a batch that only an operator can help, and says nothing of a recovery', async () => {
   await using rig = await Rig.make();
   const loop = rig.loop({ records: 4 });
