@@ -101,7 +101,8 @@ function restWords(snapshot: Snapshot, found: Completeness, tz: string): string[
   if (firstProof !== undefined) return [`first proof ${whenDue(firstProof, snapshot.now, tz)}`];
   if (!rest.complete || until === undefined) return [`the rest is incomplete: ${shortfall(rest)}`, 'the rest is incomplete'];
   const time = clockTime(until.frontier, serverTime(until, snapshot), tz);
-  return [`the rest is complete until ${time}${rest.delivered === false ? ', not all delivered' : ''}`, 'the rest is complete'];
+  const isMissing = rest.delivered === false ? ', not all delivered' : '';
+  return [`the rest is complete until ${time}${isMissing}`, `the rest is complete${isMissing}`];
 }
 
 function untilWords(sources: readonly SourceSnapshot[], found: Completeness, snapshot: Snapshot, tz: string): string[] {

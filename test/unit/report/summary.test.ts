@@ -336,6 +336,17 @@ describe('the headline', () => {
     expect(new Set(lines)).toEqual(new Set(['DELIVERY FAILS at siem since 02:21 UTC; the rest is complete until 02:45 UTC']));
   });
 
+  test.each([
+    [{ lacking: 0, age: '24 s' }, '11 of 28 sinks do not deliver; the rest is complete, state created 24 s ago'],
+    [{ lacking: 9, age: '24 s' }, '11 of 28 sinks do not deliver, state created 24 s ago'],
+    [{ lacking: 9, age: '9 d' }, '11 of 28 sinks do not deliver; the rest is complete until 02:45 UTC, not all delivered'],
+  ])('does not drop that another sink lacks records to be short: %o', ({ lacking, age }, line) => {
+    const sinks = Array.from({ length: 28 }, (_, i) => sink({ id: `t${i}`, ...(i < 11 && { state: 'blocked' }) }));
+    const rows = sinks.map(({ id }) => ({ id, windows: 412, lacking: id === 't27' ? lacking : 0, lost: 0, deadLetters: 0 }));
+    const created = now - (age === '24 s' ? 24 : 777_600) * 1e6;
+    expect(statusSummary(snapshot({ created, sources: [source({ coverage: coverage({ sinks: rows }) })], sinks }))).toBe(line);
+  });
+
   test('has at most 90 characters, whatever fails, in any zone', () => {
     const long = 'a-name-of-thirty-two-letters-aaaa';
     const unknown = source({ id: long, frontier: 0, coverage: undefined });
