@@ -14,8 +14,6 @@ import { AnswerLengths, maxAnswerBytes } from './responses.ts';
 const keepAliveMs = 60_000;
 /** Timeout of the very first response, including TLS. The client tries another connection after 10 s. */
 const silenceMs = 8_000;
-/** A broker that is starting may look the same: retry soon. */
-const silenceAgainMs = 5_000;
 const responded = new WaybillError('aborted', 'the broker has responded, or the connection has ended');
 /** The first byte of a TLS alert (RFC 8446 section 5.1). A Kafka response that begins with it would have 352 MB. */
 const tlsAlert = 21;
@@ -148,10 +146,10 @@ export class Sockets {
     }
     if (this.#hasResponded || this.#isOver) return;
     const message = `accepted the connection but did not respond within ${silenceMs / 1000} s: does it speak Kafka, with or without TLS as the settings say?`;
-    this.#refuse(`sinks.${this.#id}.brokers: "${address}" ${message}`, undefined, silenceAgainMs);
+    this.#refuse(`sinks.${this.#id}.brokers: "${address}" ${message}`, undefined, 'sink_unavailable');
   }
 
-  #refuse(message: string, cause?: Error, retryAfterMs?: number): void {
-    this.#refused(new WaybillError('sink_blocked', `cannot connect sink "${this.#id}": ${message}`, { cause, retryAfterMs }));
+  #refuse(message: string, cause?: Error, code: 'sink_blocked' | 'sink_unavailable' = 'sink_blocked'): void {
+    this.#refused(new WaybillError(code, `cannot connect sink "${this.#id}": ${message}`, { cause }));
   }
 }
