@@ -71,13 +71,13 @@ export class SourceToken implements AsyncDisposable {
 
   /**
    * A request with this token failed, in any way: a gateway may answer an expired token with a status that asks to wait, or end the connection.
-   * After a minute of nothing else the next call obtains another token, once a minute; while none can be obtained this one is used.
+   * After half a minute of nothing else the next call obtains another token, once a minute; while none can be obtained this one is used.
    */
   failed(token: string): void {
     const { current, doubters, clock } = this.#store;
     this.#failingSince ??= clock.monotonic();
     if (current?.token !== token || (doubters.size > 0 && this.#isEarly(current))) return;
-    const isSuspect = /* mutant: token-of-failures */ clock.monotonic() - this.#failingSince >= replaceMs;
+    const isSuspect = /* mutant: token-of-failures */ clock.monotonic() - this.#failingSince >= doubtMs;
     if (isSuspect && this.#replace(current, true)) this.#store.doubted = current;
   }
 
@@ -127,6 +127,8 @@ export class SourceToken implements AsyncDisposable {
 
 /** Minimum time between two limited replacements, ms. */
 const replaceMs = 60_000;
+/** Failures for so long make a token suspect, ms. Pauses between attempts double, so the attempt after a minute has another token. */
+const doubtMs = 30_000;
 /** So many refusals in a row, of whatever requests, make an accepted token suspect. */
 const refusalsMax = 4;
 /** The clocks of issuer and service may differ by as much: a token that was not accepted may become valid, ms. */

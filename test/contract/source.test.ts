@@ -612,17 +612,17 @@ describe('a token', () => {
     const made = make({ clock });
     await made.page();
     const tokens: number[] = [];
-    for (let n = 0; n < 9; n += 1) {
+    for (let n = 0; n < 8; n += 1) {
       service.nextPages.push(fail);
       await errorOf(made.page());
       tokens.push(service.tokens.length);
       clock.advance(20_000);
     }
-    // The failures of 60, 120 and 180 s renew it for the next request.
-    expect(tokens).toEqual([1, 1, 1, 1, 2, 2, 2, 3, 3]);
+    // The failures of 40 and 100 s.
+    expect(tokens).toEqual([1, 1, 1, 2, 2, 2, 3, 3]);
     await made.page();
-    service.nextPages.push(fail);
-    await errorOf(made.page());
+    clock.advance(60_000);
+    await made.page();
     expect(service.tokens).toHaveLength(3);
   });
 
@@ -630,10 +630,10 @@ describe('a token', () => {
     const clock = new MovableClock();
     const made = make({ clock });
     await made.page();
-    const fail = answering(503, { 'retry-after': '5' });
-    service.nextPages.push(fail, fail);
+    const busy = answering(503, { 'retry-after': '5' });
+    service.nextPages.push(busy, busy);
     await errorOf(made.page());
-    clock.advance(60_000);
+    clock.advance(30_000);
     await errorOf(made.page());
     service.nextTokens.push(answering(503));
     expect(await made.page()).toMatchObject({ total: 0 });
