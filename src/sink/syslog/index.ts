@@ -96,20 +96,22 @@ function checkSettings(settings: SyslogSettings, id: string): Finding[] {
   const room = payloadLimitOf(settings);
   const findings: Finding[] = [];
   const setting = `sinks.${id}.address`;
-  if (room < 200) findings.push(error(`leaves ${room} bytes for the message itself`, `sinks.${id}.maxBytes`));
+  if (room < 200) findings.push(error(`maxBytes leaves ${room} bytes for the message itself`, `sinks.${id}.maxBytes`));
   if (!scheme.endsWith('tls') && (tls !== undefined || fingerprint !== undefined))
     findings.push(warning(`"${address}" is not encrypted: tls and fingerprint have no effect`, setting));
   if (header !== 'rfc5424' && enterpriseId !== undefined)
     findings.push(
       warning(
-        `has no effect with header: ${header}, which has no structured data; each format has the uid in the message`,
+        `enterpriseId has no effect with header: ${header}, which has no structured data; each format has the uid in the message`,
         `sinks.${id}.enterpriseId`,
       ),
     );
-  const unused = { framing: framing === 'newline', confirm: confirm === 'none' };
-  for (const [name, isSet] of Object.entries(unused))
-    if (isSet && scheme !== 'tcp' && scheme !== 'tls')
-      findings.push(warning(`has no effect with ${scheme}://, only with tcp:// and tls://: remove it`, `sinks.${id}.${name}`));
+  const unused = scheme === 'tcp' || scheme === 'tls' ? [] : Object.entries({ framing, confirm });
+  for (const [name, value] of unused)
+    if (value === 'newline' || value === 'none')
+      findings.push(
+        warning(`"${name}: ${value}" has no effect with ${scheme}://, only with tcp:// and tls://: remove it`, `sinks.${id}.${name}`),
+      );
   const usual = usualFraming.get(port);
   const isSecureByPlain = scheme === 'tcp' && port === securePort;
   if ((scheme === 'tcp' || scheme === 'tls') && !isSecureByPlain && usual !== undefined && framing !== usual)

@@ -498,10 +498,10 @@ describe('the header', () => {
 
   test.each(['udp', 'relp'])('warns of settings that have no effect by %s', (scheme) => {
     const settings = settingsOf(`${scheme}://127.0.0.1:2514`, { framing: 'newline', confirm: 'none' });
-    const message = `has no effect with ${scheme}://, only with tcp:// and tls://: remove it`;
+    const message = (setting: string): string => `"${setting}" has no effect with ${scheme}://, only with tcp:// and tls://: remove it`;
     expect(syslog.checkSettings?.(settings, 'siem')).toEqual([
-      { level: 'warning', message, setting: 'sinks.siem.framing' },
-      { level: 'warning', message, setting: 'sinks.siem.confirm' },
+      { level: 'warning', message: message('framing: newline'), setting: 'sinks.siem.framing' },
+      { level: 'warning', message: message('confirm: none'), setting: 'sinks.siem.confirm' },
     ]);
   });
 
