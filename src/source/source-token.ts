@@ -71,7 +71,7 @@ export class SourceToken implements AsyncDisposable {
 
   /**
    * A request with this token failed, in any way: a gateway may answer an expired token with a status that asks to wait, or end the connection.
-   * After half a minute of nothing else the next call obtains another token, once a minute; while none can be obtained this one is used.
+   * After a quarter of a minute of nothing else the next call obtains another token, at most once a minute; while none can be obtained this one is used.
    */
   failed(token: string): void {
     const { current, doubters, clock } = this.#store;
@@ -127,8 +127,8 @@ export class SourceToken implements AsyncDisposable {
 
 /** Minimum time between two limited replacements, ms. */
 const replaceMs = 60_000;
-/** Failures for so long make a token suspect, ms. Pauses between attempts double, so the attempt after a minute has another token. */
-const doubtMs = 30_000;
+/** Failures for so long make a token suspect, ms. Pauses between attempts double, so an attempt has another token after about a minute at most. */
+const doubtMs = 15_000;
 /** So many refusals in a row, of whatever requests, make an accepted token suspect. */
 const refusalsMax = 4;
 /** The clocks of issuer and service may differ by as much: a token that was not accepted may become valid, ms. */
