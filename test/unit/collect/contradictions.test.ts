@@ -294,7 +294,8 @@ test('another service with as many records at the same times is read: an equal c
   await it.runUntil(it.source.now() + 30 * minute);
   it.source.records.splice(0);
   for (let id = 0; id < 110; id += 1) it.source.add(1000 + id, base + id * minute + 30 * second, 0);
-  it.journal.history.followHost(sourceId, 'https://other.example/v2/api');
+  it.journal.history.followHost(sourceId, 'https://one.example/v2/api');
+  expect(it.journal.history.followHost(sourceId, 'https://other.example/v2/api')?.windows).toBeGreaterThan(3);
   await it.runUntil(it.source.now() + 30 * minute);
   const due = { from: base, to: it.journal.progress(sourceId).live.closedUntil };
   expect(appended(it.beside())).toEqual(expect.arrayContaining(owned(it.source.records, due)));
