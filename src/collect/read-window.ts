@@ -9,7 +9,6 @@ import type { WindowQuery } from '../model/source.ts';
 import type { Log } from '../model/telemetry.ts';
 import type { Clock } from '../model/time.ts';
 import type { Handoff } from './handoff.ts';
-import { identityCollisions } from './identity-collisions.ts';
 import type { PageRefused } from './page-cursor.ts';
 import type { Paging } from './page-size.ts';
 import type { PageStore } from './page-store.ts';
@@ -17,7 +16,7 @@ import { pass } from './read-pages.ts';
 import type { ReferenceRecords } from './reference-record.ts';
 import type { Requester } from './requester.ts';
 import type { VisibilityCheck } from './visibility.ts';
-import { gap, minCap, sharedBy, splitFor, WindowTally } from './window-tally.ts';
+import { gap, minCap, splitFor, WindowTally } from './window-tally.ts';
 import type { Gap, Split, Step } from './window-tally.ts';
 import { endsOf, queryOf } from './windows.ts';
 
@@ -92,10 +91,8 @@ export async function readWindow(
         await visibility.proven(read.referenceRecords);
         return { proven: true, proof };
       }
-      case 'gap': {
-        const message = step.message + (await collisionMessage(read, step));
-        return { proven: false, reason: step.reason, message, query, ...tally.all(), requests: requests() };
-      }
+      case 'gap':
+        return { proven: false, reason: step.reason, message: step.message, query, ...tally.all(), requests: requests() };
       case 'split':
       case 'suspended':
         return step;
@@ -171,11 +168,6 @@ async function mayBeCap({ requester, paging, caps }: Reading, query: WindowQuery
   // The unbounded total is the largest so far. If the service raised its cap just now, the total of the
   // window is from before that.
   return (await requester.count(query, paging.first, signal)).total !== total;
-}
-
-async function collisionMessage({ reading, query, signal }: WindowRead, { mayCollide }: Gap): Promise<string> {
-  const collisions = mayCollide ? await identityCollisions(reading, query, signal) : undefined;
-  return collisions && collisions.size > 0 ? sharedBy(collisions) : '';
 }
 
 /**

@@ -33,8 +33,6 @@ export interface Gap {
   readonly kind: 'gap';
   readonly reason: Extract<Verdict, { proven: false }>['reason'];
   readonly message: string;
-  /** The service counts more records than there are identities: two records may share one. */
-  readonly mayCollide?: boolean;
 }
 
 const maxPasses = 6;
@@ -205,7 +203,7 @@ export class WindowTally {
     const hasNew = this.#seen.size > this.#maxReceived;
     if (/* mutant: proof */ this.#total === this.#seen.size) {
       if (this.#collisions.size === 0) return { kind: 'complete', total: this.#total, serverNow };
-      return gap('count', `${this.#numbers(this.#total)}${sharedBy(this.#collisions)} and count as one here`);
+      return gap('count', `${this.#numbers(this.#total)}${this.#sharedIdentities()}`);
     }
     this.#maxReceived = Math.max(this.#maxReceived, this.#seen.size);
     if (this.#total !== undefined && this.#seen.size > this.#total) {
@@ -225,7 +223,14 @@ export class WindowTally {
     if (total === undefined) return gap('total', 'the service gave no usable total');
     const message = this.#numbers(total, this.#maxReceived);
     if (largestTotal >= minCap && total >= largestTotal) return gap('total', message);
-    return { ...gap('count', message), mayCollide: total > this.#maxReceived };
+    return gap('count', message + (total > this.#maxReceived ? this.#sharedIdentities() : ''));
+  }
+
+  /** Names up to five identities that one answer held twice. */
+  #sharedIdentities(): string {
+    const all = [...this.#collisions];
+    if (all.length === 0) return '';
+    return `; records share the identity ${all.slice(0, 5).join(', ')}${all.length > 5 ? ', …' : ''} and count as one here`;
   }
 
   #numbers(total: number, received = this.#seen.size): string {
@@ -260,11 +265,6 @@ export function splitFor(records: number): Split {
 
 export function gap(reason: Gap['reason'], message: string): Gap {
   return { kind: 'gap', reason, message };
-}
-
-/** Names up to five of the identities that records share, to be appended to a message. */
-export function sharedBy(collisions: ReadonlySet<string>): string {
-  return `; records share the identity ${[...collisions].slice(0, 5).join(', ')}${collisions.size > 5 ? ', …' : ''}`;
 }
 
 function inWindowOf(seen: ReadonlyMap<string, boolean>): { inWindow: number; digest: Buffer } {

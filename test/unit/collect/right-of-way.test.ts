@@ -140,20 +140,3 @@ test('a poll during an outage delays the next poll within a window by at most a 
   expect(window.indexOf('poll')).toBeLessThanOrEqual(30);
   expect([4, 5]).toContain(window.slice(0, 82).filter((what) => what === 'poll').length);
 });
-
-test('a poll that is due interrupts the search for records that share an identity', async () => {
-  const it = await begun({ after: 20 * minute });
-  for (let i = 0; i < 300; i += 1) it.source.add(i, base + i * second, 0);
-  it.source.add(299, base + 299 * second, 0, { payloadName: 'another' });
-  it.source.delay = 2_000;
-  const polls: number[] = [];
-  it.source.before = (request) => {
-    if (isLivePoll(request)) polls.push(it.clock.monotonic());
-  };
-  await it.runUntil(base + 40 * minute);
-  const [gap] = it.lines.lines.filter(({ event }) => event === 'window.not_proven');
-  expect(gap?.fields).toMatchObject({ detail: expect.stringContaining('share the identity') as string });
-  // The search reads 31 pages of two seconds each.
-  const pauses = polls.slice(1).map((at, i) => at - (polls[i] ?? 0));
-  expect(Math.max(...pauses)).toBeLessThanOrEqual(30_000 + 2 * it.source.delay);
-});
