@@ -87,7 +87,7 @@ function parse(table: Table, args: string[]): Given & { readonly form: Form } {
   const given = new Set<string>();
   for (const token of tokens) {
     if (token.kind !== 'option') continue;
-    assertOption(table, form, token.rawName, all);
+    assertOption(table, form, token.rawName);
     const { value, isRepeatable = false } = all[token.name] ?? {};
     // The last value alone would count.
     if (value !== undefined && !isRepeatable && given.has(token.name)) throw usageError(table, form, `--${token.name} is given twice`);
@@ -110,21 +110,16 @@ function formFor({ name, forms, fallback }: Table, word: string | undefined): Fo
   if (fallback && (word === undefined || !isGroup)) return fallback;
   const subcommands = forms.flatMap((form) => form.subcommand ?? []);
   if (word === undefined) throw new WaybillError('usage', `missing subcommand: waybill ${name} ${subcommands.join('|')}`);
-  const renamed = renamedSubcommands.get(`${name} ${word}`);
-  if (renamed !== undefined) throw new WaybillError('usage', `cannot find "${name} ${word}": it was renamed to "${name} ${renamed}"`);
   throw new WaybillError('usage', `cannot find "${name} ${word}": ${nearestOrAll(word, subcommands)}; see waybill help ${name}`);
 }
 
-function assertOption({ name, forms }: Table, form: Form, flag: string, all: Options): void {
+function assertOption({ name, forms }: Table, form: Form, flag: string): void {
   const option = flag.replace(/^--/, '');
   if (flag.startsWith('--') && Object.hasOwn(form.options, option)) return;
   const owners = forms.filter(({ options }) => flag.startsWith('--') && Object.hasOwn(options, option));
   const here = `cannot use ${flag} with "${wordsOf(name, form)}"`;
   if (owners.length > 0)
     throw new WaybillError('usage', `${here}: it is an option of ${owners.map((each) => `"${wordsOf(name, each)}"`).join(', ')}`);
-  const renamed = renamedOptions.get(flag);
-  if (renamed !== undefined && Object.hasOwn(all, renamed.replace(/^--/, '')))
-    throw new WaybillError('usage', `cannot use ${flag}: it was renamed to ${renamed}`);
   const meant = nearest(option, Object.keys(form.options));
   const hint = meant === undefined ? 'no such option' : `the nearest is --${meant}`;
   throw new WaybillError('usage', `${here}: ${hint}; see waybill help ${name}`);
@@ -144,13 +139,3 @@ function strictly<Result>(table: Table, form: Form, work: () => Result): Result 
     throw usageError(table, form, thrown.message.split('\n', 1)[0] ?? '');
   }
 }
-
-/** Old names of options. An old name is refused with the new one, but only in commands that have the new option. */
-const renamedOptions: ReadonlyMap<string, string> = new Map([
-  ['--state', '--data-dir'],
-  ['--by', '--actor'],
-  ['--why', '--reason'],
-  ['--expect-final', '--require-final'],
-  ['--expect-state', '--require-state'],
-]);
-const renamedSubcommands: ReadonlyMap<string, string> = new Map([['sinks verify', 'reconcile']]);

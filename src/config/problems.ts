@@ -85,7 +85,7 @@ function faultsOfAnyType(root: Root, document: Document, group: Path): readonly 
   const known = [...new Set(shapes.flatMap((shape) => Object.keys(shape)))];
   const unknown = Object.keys(value).filter((key) => !known.includes(key));
   return [
-    ...unknown.map((key) => ({ path: [...group, key], message: unknownKey(key, group, known) })),
+    ...unknown.map((key) => ({ path: [...group, key], message: unknownKey(key, known) })),
     ...known.flatMap((key) => {
       const [first, ...others] = shapes.map((shape) =>
         Object.hasOwn(shape, key) ? issuesOf(shape[key] as Root, memberOf(value, key)) : [],
@@ -108,13 +108,13 @@ function faultOf(root: Root, document: Document, issue: Issue, path: Path): read
       const field = path.includes('filter') ? recordFields.get(key) : undefined;
       const message =
         field === undefined
-          ? unknownKey(key, path, keysAt(root, path, document.value))
+          ? unknownKey(key, keysAt(root, path, document.value))
           : `is a field of events; use ${field}, the field of records`;
       return { path: [...path, key], message };
     });
   }
   if (issue.code === 'invalid_key')
-    return [{ path, message: unknownKey(String(path.at(-1)), path.slice(0, -1), keysAt(root, path.slice(0, -1), document.value)) }];
+    return [{ path, message: unknownKey(String(path.at(-1)), keysAt(root, path.slice(0, -1), document.value)) }];
   if (issue.code === 'invalid_union' && issue.discriminator === undefined) {
     const branch = issue.errors.find((issues) => !issues.some((inside) => inside.path.length === 0 && isMismatch(inside)));
     if (branch) return branch.flatMap((inside) => faultsOf(root, document, inside, path));
@@ -145,28 +145,7 @@ function isMismatch(issue: Issue): boolean {
   return issue.code === 'invalid_type' || issue.code === 'invalid_value' || issue.message.startsWith('is not ');
 }
 
-/** Old names of settings and their new names, by group. */
-const renamedKeys: Readonly<Record<string, Readonly<Record<string, string>>>> = {
-  '': { state: 'dataDir', grace: 'shutdownTimeout' },
-  journal: { keep: 'retention', quota: 'maxSize' },
-  'sources[]': { settle: 'closeDelay', recount: 'recountAfter', poll: 'pollInterval' },
-  'sources[].auth': { grant: 'grantType' },
-  'sinks[]': {
-    from: 'start',
-    unreadyAfter: 'failReadinessAfter',
-    where: 'filter',
-    original: 'includeOriginal',
-    gzip: 'compression',
-    acknowledge: 'indexerAcknowledgement',
-  },
-  'sinks[].batch': { records: 'maxRecords', bytes: 'maxBytes', wait: 'maxWait' },
-};
-
-function unknownKey(key: string, path: Path, known: readonly string[]): string {
-  const place = path.map((part) => (typeof part === 'number' ? '[]' : `.${part}`)).join('');
-  const names = renamedKeys[place.slice(1)] ?? {};
-  const newName = Object.hasOwn(names, key) ? names[key] : undefined;
-  if (newName !== undefined && known.includes(newName)) return `was renamed to ${JSON.stringify(newName)}`;
+function unknownKey(key: string, known: readonly string[]): string {
   return `is not a setting${known.length === 0 ? '' : `; ${nearestOrAll(key, known)}`}`;
 }
 

@@ -24,7 +24,7 @@ export interface StoredSelection extends Selection {
   readonly changedAfter?: number;
 }
 
-/** The column is missing until a daemon of this release has opened the state. */
+/** @param text  the column; null until a daemon has used the sink */
 export function selectionOf(text: string | null | undefined): StoredSelection | undefined {
   return typeof text === 'string' ? (storedJson(text) as StoredSelection) : undefined;
 }

@@ -397,7 +397,6 @@ function ordersText(orders: SinkOrders): string | null {
   return text === '{}' ? null : text;
 }
 
-/** The column is missing until a daemon of this release has opened the state. */
 export function ordersOf(text: string | null | undefined): SinkOrders {
   return typeof text === 'string' ? (storedJson(text) as SinkOrders) : {};
 }

@@ -13,7 +13,7 @@ import { storedJson } from './damage.ts';
 
 export interface SourceState {
   readonly row: SourceRow;
-  /** The service that it polls: host, path and tenant. An earlier release stored no host, and an older build nothing. */
+  /** The service that it polls: host, path and tenant. */
   destination: string | undefined;
   readonly ranges: RangeRow[];
   collected: number;

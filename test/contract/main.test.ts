@@ -101,19 +101,6 @@ test('an invalid option is reported in one line and ends with 2', async () => {
   expect(stderr).toBe('cannot use --nope with "schema": no such option; see waybill help schema\n');
 });
 
-test.each([
-  [['gaps', 'retry', '--all', '--by', 'j.doe'], '--by', '--actor'],
-  [['gaps', 'accept', '--all', '--why', 'ticket 4711'], '--why', '--reason'],
-  [['status', '--state', 'state'], '--state', '--data-dir'],
-  [['ledger', '--expect-final'], '--expect-final', '--require-final'],
-  [['run', '--expect-state'], '--expect-state', '--require-state'],
-  [['sinks', 'verify', '--sink', 'siem', '--from', '-7d'], 'sinks verify', 'sinks reconcile'],
-])('%j is refused with the new name', async (argv, old, renamed) => {
-  const { code, stdout, stderr } = await dispatched(...argv);
-  expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
-  expect(stderr).toMatch(new RegExp(`^cannot [^\n]*${old}"?: [^\n]*renamed to "?${renamed}"?[^\n]*\n$`));
-});
-
 test('a command with --help prints the text of waybill help, and does nothing', async () => {
   const { usage } = await loadCommand('init');
   const stdout = fitted(usage);

@@ -24,8 +24,6 @@ function progressOf(db: Database, source: number, { from, to, closedUntil, order
 
 /** The backfills of every source, oldest first; completed ones only with `all`. */
 export function backfillsOf(db: Database, all: boolean): (BackfillProgress & { readonly source: string })[] {
-  // Column and backfills are missing until a daemon of this release has opened the state.
-  if (!db.prepare("SELECT 1 FROM pragma_table_info('ranges') WHERE name = 'backfill'").get()) return [];
   return db
     .prepare<[], Window & { n: number; source: string; closedUntil: Micros; backfill: string }>(
       `SELECT source_no AS n, id AS source, from_us AS "from", to_us AS "to", closed_until_us AS closedUntil, backfill

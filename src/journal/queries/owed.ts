@@ -28,7 +28,7 @@ export interface SinkDbRow {
   readonly isReselected?: boolean;
   /** The sink receives no earlier record, backfills included. */
   readonly from_us: number | null;
-  /** StoredSelection as JSON; missing until a daemon of this release has opened the state. */
+  /** StoredSelection as JSON; null until a daemon has used the sink. */
   readonly selection?: string | null;
 }
 

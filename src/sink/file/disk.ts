@@ -1,6 +1,6 @@
 /** File system operations of the sink `file`: the kind and identity of a file, and syncing a directory. */
 import { constants } from 'node:fs';
-import { lstat, mkdir, open, rename, type FileHandle } from 'node:fs/promises';
+import { lstat, mkdir, open, type FileHandle } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { WaybillError, messageOf } from '../../errors/errors.ts';
 import { sideFile } from '../../settings/side-file.ts';
@@ -22,7 +22,7 @@ export async function openFile(path: string, id: string): Promise<FileHandle> {
   }
 }
 
-/** Opens the position file. Creates its folder, and takes over a position file that an older build kept next to the file. */
+/** Opens the position file. Creates its folder. */
 export async function openPositionFile(path: string, id: string): Promise<FileHandle> {
   const file = sideFile(path, 'position');
   const folder = dirname(file);
@@ -30,9 +30,6 @@ export async function openPositionFile(path: string, id: string): Promise<FileHa
     await mkdir(folder, { mode: 0o700 }).catch(async (cause: unknown) => {
       if (!(await lstat(folder)).isDirectory()) throw cause;
     });
-    const isNew = await lstat(file).then(() => false, isAbsent);
-    if (isNew)
-      await rename(`${path}.position`, file).catch((cause: unknown) => (isAbsent(cause) ? undefined : Promise.reject(cause as Error)));
   } catch (cause) {
     throw blockedAt(file, id, messageOf(cause), cause);
   }

@@ -248,26 +248,6 @@ test.each(wrong)('%s: the error names the place', async (_name, parts, problems)
   expect(await problemsOf(valid(parts), { EMPTY: '', LONG: 'canary' })).toEqual(problems);
 });
 
-test('an old key is refused with its new name', async () => {
-  const text = valid({
-    top: 'state: x\ngrace: 1s\njournal: { keep: 1d, quota: 1GiB }',
-    auth: 'clientSecret: x\ngrant: password',
-    source: 'settle: 1m\nrecount: [1h]\npoll: 5s',
-    sink: 'path: x\nfrom: now\nunreadyAfter: 1m\nwhere: {}\noriginal: false\ngzip: true\nacknowledge: true\nbatch: { records: 1, bytes: 1KiB, wait: 1s }',
-  }).replace('type: stdout', 'type: file');
-  const renamed = (await problemsOf(text)).flatMap((problem) => {
-    const [, name, key] = /^(\S+) \(line \d+\): was renamed to "(\w+)"$/.exec(problem) ?? [];
-    return name === undefined ? [] : [`${name} ${key}`];
-  });
-  expect(renamed).toEqual([
-    ...['state dataDir', 'grace shutdownTimeout', 'journal.keep retention', 'journal.quota maxSize'],
-    ...[`${at}.auth.grant grantType`, `${at}.settle closeDelay`, `${at}.recount recountAfter`, `${at}.poll pollInterval`],
-    ...['sinks.out.from start', 'sinks.out.unreadyAfter failReadinessAfter', 'sinks.out.where filter'],
-    ...['sinks.out.original includeOriginal', 'sinks.out.gzip compression'],
-    ...['sinks.out.batch.records maxRecords', 'sinks.out.batch.bytes maxBytes', 'sinks.out.batch.wait maxWait'],
-  ]);
-});
-
 test('an archive receives the ledger and whole windows, in a separate directory', async () => {
   const archiveAt = (more: string) => `directory: ./archive\nsigningKey: hush\n${more}`;
   const problems = (sink: string) => problemsOf(valid({ sink }).replace('type: stdout', 'type: archive'));
