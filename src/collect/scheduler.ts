@@ -223,7 +223,7 @@ export class Collector {
       try {
         if (await this.#pause(signal)) continue;
         const isBusy = await this.#turn(signal);
-        this.#resumed();
+        if (this.#parts.journal.refuses() === undefined) this.#resumed();
         if (!isBusy) await this.#idle(signal);
       } catch (thrown) {
         signal.throwIfAborted();

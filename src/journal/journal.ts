@@ -522,7 +522,6 @@ export class Journal implements CollectJournal, DeliverJournal, AsyncDisposable 
     return this.#pauseReason();
   }
 
-  /** The reason why the journal refuses records, for status and readiness: `journal_full`, or `disk` after a failed write. */
   refuses(): string | undefined {
     return this.#pauseReason() ?? this.#store.full;
   }

@@ -151,6 +151,8 @@ export interface CollectJournal {
   backfills(source: string): readonly Backfill[];
   /** The reason why collection is paused; undefined when it is not. */
   paused(): Promise<string | undefined>;
+  /** The same, or `disk` from a write that failed until a write succeeds: only such a write shows that the disk has room again. */
+  refuses(): string | undefined;
   /**
    * The position of the slowest sink while that sink is about to fall out of the memory of recent
    * segments and would read them from the file; undefined otherwise. The collector may wait for the

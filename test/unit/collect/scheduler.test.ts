@@ -264,6 +264,29 @@ test('with the journal full collecting pauses without requests, and resumes by i
   expect(seconds).toBeLessThan(64);
 });
 
+test('a full disk is one pause until a write succeeds: a turn that writes nothing does not end it', async () => {
+  const it = await world({ after: hour });
+  let full = true;
+  const own = running(
+    it,
+    {},
+    withJournal(it, {
+      refuses: () => (full ? 'disk' : undefined),
+      append: (page) =>
+        full && page.records.length > 0
+          ? Promise.reject(new WaybillError('journal_full', 'cannot write the state: its disk is full'))
+          : it.journal.append(page),
+    }),
+  );
+  own.source.add(1, base + hour - 10 * second);
+  const pauses = () => own.lines.lines.flatMap(({ event }) => (/^source\.(paused|resumed)$/.test(event) ? [event] : []));
+  await own.runUntil(own.source.now() + 2 * minute);
+  expect(pauses()).toEqual(['source.paused']);
+  full = false;
+  await own.runUntil(own.source.now() + minute);
+  expect(pauses()).toEqual(['source.paused', 'source.resumed']);
+});
+
 test('a write refused by journal.maxSize pauses collection, and the log names the reason', async () => {
   const it = await world({ after: hour });
   const refused = new WaybillError('journal_full', 'cannot write the state: the quota is full');
