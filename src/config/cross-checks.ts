@@ -99,7 +99,10 @@ function grantFaults(source: unknown, path: Path): readonly Fault[] {
   const grantType = memberOf(auth, 'grantType') ?? 'client_credentials';
   const needs = grantType === 'password' ? ['username', 'password'] : grantType === 'client_credentials' ? ['clientSecret'] : [];
   const useless = grantType === 'client_credentials' ? ['username', 'password'] : [];
+  const [authUrl, tenantId] = [memberOf(auth, 'authUrl'), memberOf(auth, 'tenantId')];
+  const hasTenant = typeof authUrl === 'string' && typeof tenantId === 'string' && authUrl.replace(/\/+$/, '').endsWith(`/${tenantId}`);
   return [
+    ...(hasTenant ? [{ path: [...path, 'authUrl'], message: 'must end before the tenant id: Waybill adds tenantId' }] : []),
     ...needs
       .filter((key) => memberOf(auth, key) === undefined)
       .map((key) => ({ path: [...path, key], message: `is missing: grantType ${grantType as string} needs it` })),

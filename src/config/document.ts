@@ -72,7 +72,7 @@ export function readDocument(text: string, environment: Environment): Document {
   if (errors.some((error) => error.message === 'Maximum call stack size exceeded'))
     throw new RangeError('the document is nested too deeply');
   if (errors.length > 0)
-    return { ...none, errors: independent(errors).map((error) => `${at(lines, error.pos[0])}: ${yamlMessage(error)}`) };
+    return { ...none, errors: independent(errors).map((error) => `${at(lines, error.pos[0])}: ${yamlMessage(error, text)}`) };
   if (second)
     return { ...none, errors: [`${at(lines, second.range[0])}: a second document starts; the configuration must be one document`] };
   return walk(document?.contents ?? null, lines, environment, (alias) => alias.resolve(document as never));
@@ -93,10 +93,15 @@ const structural: Readonly<Partial<Record<YAMLError['code'], string>>> = {
   BAD_INDENT: 'this line is not indented like its neighbours',
   TAB_AS_INDENT: 'indented with a tab; indent with spaces',
   BLOCK_IN_FLOW: 'a bracket or brace is not closed above',
+  UNEXPECTED_TOKEN: 'this text does not belong here: a quote, comma or bracket is missing or too many',
+  BAD_SCALAR_START: 'quote text that starts with this character',
+  BAD_DQ_ESCAPE: 'a backslash has a meaning in double quotes; use single quotes',
 };
 
 /** The message of the parser, without the text that it quotes, which may be a secret. */
-function yamlMessage({ code, message }: YAMLError): string {
+function yamlMessage({ code, message, pos }: YAMLError, text: string): string {
+  if (code === 'DUPLICATE_KEY')
+    return `${/^[\w.-]{1,80}/.exec(text.slice(pos[0]))?.[0] ?? 'this setting'} occurs twice in its group; remove one`;
   if (code === 'TAG_RESOLVE_FAILED') return 'unknown tag (known: !env and !file); quote text that starts with !';
   return structural[code] ?? message.replace(/: ".*/s, '');
 }

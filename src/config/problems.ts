@@ -136,8 +136,18 @@ function faultOf(root: Root, document: Document, issue: Issue, path: Path): read
   if (value === null) return [{ path, message: `has no value: expected ${expected}` }];
   const names = [...new Set(types.flatMap(({ schema }) => choicesOf(schema)))];
   if (typeof value === 'string' && names.length > 8) return [{ path, message: `${shown} is not known; ${nearestOrAll(value, names)}` }];
+  const remedy =
+    expected === 'a list'
+      ? listRemedy(value)
+      : expected === 'a group of settings' && typeof value !== 'object'
+        ? '; indent its settings below it'
+        : '';
   const isUnquoted = typeof value !== 'object' && typeof value !== 'string' && expected.startsWith('text');
-  return [{ path, message: `${shown} is not ${expected}${isUnquoted ? '; write it in quotes' : ''}` }];
+  return [{ path, message: `${shown} is not ${expected}${isUnquoted ? '; write it in quotes' : remedy}` }];
+}
+
+function listRemedy(value: unknown): string {
+  return typeof value === 'object' ? '; begin each item with "- "' : '; write it in square brackets';
 }
 
 /** True if the value has another type: the message then names the alternatives. */
@@ -146,6 +156,8 @@ function isMismatch(issue: Issue): boolean {
 }
 
 function unknownKey(key: string, known: readonly string[]): string {
+  if (known.includes('ca') && /^(ssl_?)?(verify|insecure|rejectUnauthorized)/i.test(key))
+    return 'is not a setting: certificates are always verified; name the file of the CA in "ca"';
   return `is not a setting${known.length === 0 ? '' : `; ${nearestOrAll(key, known)}`}`;
 }
 
@@ -161,7 +173,7 @@ function shownValue(root: Root, document: Document, path: Path, value: unknown):
     (path[0] === 'sources' || path[0] === 'sinks') &&
     typesAt(root, path, document.value).some(({ facts }) => /^(an address|host:port)/.test(facts.expects ?? ''));
   // A secret may have been written in the wrong line.
-  if (isAddress && !addressLike.test(value))
+  if (isAddress && value !== '' && !addressLike.test(value))
     return `${JSON.stringify(`${value.slice(0, Math.min(4, value.length / 2))}…`)} (${value.length} characters)`;
   const harmless = value.replace(/\/\/[^/@]*@/g, '//…@').replace(/[?#].*$/s, isAddress ? '…' : '$&');
   return JSON.stringify(harmless.length > 80 ? `${harmless.slice(0, 80)}…` : harmless);

@@ -2,14 +2,16 @@
 
 /**
  * The name with the smallest edit distance: insertions, deletions, replacements and swaps of
- * neighbours, ignoring case. Undefined if the distance exceeds a third of the longer name: a message
- * with all names then helps more.
+ * neighbours, ignoring case. If that distance exceeds a third of the longer name, the only name that begins with the given one, else
+ * undefined: a message with all names then helps more.
  */
 export function nearest(given: string, names: readonly string[]): string | undefined {
   const requested = given.slice(0, 100).toLowerCase();
   const ranked = names.map((name) => ({ name, distance: distance(requested, name.toLowerCase()) }));
   const [best] = ranked.sort((a, b) => a.distance - b.distance);
-  return best && best.distance <= Math.floor(Math.max(requested.length, best.name.length) / 3) ? best.name : undefined;
+  if (best && best.distance <= Math.floor(Math.max(requested.length, best.name.length) / 3)) return best.name;
+  const [begins, another] = requested.length < 4 ? [] : names.filter((name) => name.toLowerCase().startsWith(requested));
+  return another === undefined ? begins : undefined;
 }
 
 /** Follows an error message: `the nearest is "a"`, else `expected one of a, b`. */

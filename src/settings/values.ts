@@ -60,10 +60,10 @@ const unitNames: readonly (readonly [name: RegExp, unit: string])[] = [
   [/^(d|days?)$/, 'd'],
 ];
 
-/** The correct form of a duration, size or time: `30 days` is `30d`, `10GB` is `10GiB`, a date is its first instant. @param refusal  the error message */
+/** The correct form of a duration, size or time: `30 days` is `30d`, `10GB` is `10GiB`, a date is its first instant, a time without zone is in UTC. @param refusal  the error message */
 export function correctedValue(text: string, refusal: string): string | undefined {
-  const midnight = `${text.trim()}T00:00:00Z`;
-  if (/a time such as/.test(refusal)) return parseInstant(midnight) === undefined ? undefined : midnight;
+  if (/a time such as/.test(refusal))
+    return ['T00:00:00Z', 'Z'].map((end) => `${text.trim()}${end}`).find((corrected) => parseInstant(corrected) !== undefined);
   const [, digits = '', name = ''] = /^\s*(\d+)\s*([A-Za-z]+)\s*$/.exec(text) ?? [];
   const unit = name.toLowerCase();
   if (refusal.includes(expectations.duration)) {

@@ -22,9 +22,12 @@ const authSettings = z
     ),
     clientId: line().describe('Client id'),
     clientSecret: secret().optional().describe('Client secret; needed by `client_credentials`'),
-    scopeAddress: text(/^(?!api:)[^\s/][^\s]*$/, 'the address of a scope, without a leading api:// and without spaces').describe(
-      'Scope: `api://{scopeAddress}/.default`, or `/access_as_user` with the password grant',
-    ),
+    scopeAddress: text(/^(?!api:)[^\s/][^\s]*$/, 'the address of a scope, without a leading api:// and without spaces')
+      .refine(
+        (scope) => scope.startsWith('api:') || !/\/(\.default|access_as_user)$/.test(scope),
+        'must end before "/.default" or "/access_as_user": Waybill adds this',
+      )
+      .describe('Scope: `api://{scopeAddress}/.default`, or `/access_as_user` with the password grant'),
     grantType: z.enum(['client_credentials', 'password']).default('client_credentials').describe('OAuth 2.0 grant type'),
     username: line().optional().describe('User of the password grant'),
     password: secret().optional().describe('Password of the password grant'),
@@ -58,7 +61,9 @@ const start = z
 /** One entry of `sources`; config/schema.ts adds the settings that other folders define. */
 export const sourceSettings = z.strictObject({
   id: shortName().describe('Name of the source and part of every uid: with a new id, all records are collected and sent again'),
-  baseUrl: httpsUrl().describe('Address of the service, up to and with `/api`; http only on a loopback address'),
+  baseUrl: httpsUrl()
+    .refine((url) => !/\/logs(\/(full-)?payload)?$/i.test(url), 'must end before "/logs": Waybill adds this path')
+    .describe('Address of the service, up to and with `/api`; http only on a loopback address'),
   endpoint: z
     .enum(['full-payload', 'payload'])
     .default('full-payload')

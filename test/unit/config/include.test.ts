@@ -79,7 +79,9 @@ test('an unusable include is named: a missing file, invalid YAML, other settings
   expect(await problemsOf({ 'waybill.yaml': valid({ top: 'include: [a.yaml]' }), 'a.yaml': 'sources: { id: a }\n' })).toEqual([
     'sources (line 2): in a.yaml is not a list',
   ]);
-  expect(await problemsOf({ 'waybill.yaml': valid({ top: 'include: a.yaml' }) })).toEqual(['include (line 1): "a.yaml" is not a list']);
+  expect(await problemsOf({ 'waybill.yaml': valid({ top: 'include: a.yaml' }) })).toEqual([
+    'include (line 1): "a.yaml" is not a list; write it in square brackets',
+  ]);
   expect(await problemsOf({ 'waybill.yaml': valid({ top: 'include: [a.yaml, ./a.yaml]' }), 'a.yaml': sourceOf('a') })).toEqual([
     'include[1] (line 1): "./a.yaml" is already included',
   ]);

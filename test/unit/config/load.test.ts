@@ -78,13 +78,13 @@ const wrong: readonly (readonly [string, Parameters<typeof valid>[0], readonly s
   ],
   ['recounts', { source: 'recountAfter: [6h, 1h]' }, [`${at}.recountAfter (line 11): a list must be ascending`]],
   ['a recount', { source: 'recountAfter: [1h, soon]' }, [`${at}.recountAfter[1] (line 11): "soon" is not a duration such as 10s, 5m, 2h`]],
-  ['a list', { source: 'recountAfter: 1h' }, [`${at}.recountAfter (line 11): "1h" is not a list`]],
+  ['a list', { source: 'recountAfter: 1h' }, [`${at}.recountAfter (line 11): "1h" is not a list; write it in square brackets`]],
   [
     'a start',
     { source: 'proxy: none', auth: 'clientSecret: x\ngrantType: token' },
     [`${at}.auth.grantType (line 11): "token" is not one of client_credentials, password`],
   ],
-  ['a group', { top: 'admin: 9464' }, ['admin (line 1): 9464 is not a group of settings']],
+  ['a group', { top: 'admin: 9464' }, ['admin (line 1): 9464 is not a group of settings; indent its settings below it']],
   [
     'listen',
     { top: 'admin: { listen: [9464] }' },
@@ -339,14 +339,14 @@ test.each([
   ['', ['sources: is missing: expected a list']],
   ['# only a comment\n', ['sources: is missing: expected a list']],
   ['[]', ['the configuration: an empty list is not a group of settings']],
-  ['text', ['the configuration: "text" is not a group of settings']],
+  ['text', ['the configuration: "text" is not a group of settings; indent its settings below it']],
   ['sources: []', ['sources (line 1): an empty list names no source: at least one is required']],
-  ['a: 1\na: 2\n', ['line 2, column 1: Map keys must be unique']],
+  ['a: 1\na: 2\n', ['line 2, column 1: a occurs twice in its group; remove one']],
   ['a: 1\n b: 2\n', ['line 1, column 4: the next line is indented further than this one permits, or a colon is missing here']],
   ['dataDir: x\n---\ndataDir: y\n', ['line 2, column 1: a second document starts; the configuration must be one document']],
   ['dataDir: *canary', ['dataDir (line 1): refers to an unknown anchor; quote text that starts with *']],
   ['dataDir: !canary x', ['line 1, column 10: unknown tag (known: !env and !file); quote text that starts with !']],
-  ['dataDir: "x" canary', ['line 1, column 14: Unexpected scalar at node end']],
+  ['dataDir: "x" canary', ['line 1, column 14: this text does not belong here: a quote, comma or bracket is missing or too many']],
   ['dataDir: &a [*a]\nsources: *a', ['dataDir[0] (line 1): contains itself through an alias']],
 ] as const)('%j is not a configuration', async (text, problems) => {
   const found = await problemsOf(text);
