@@ -3,6 +3,7 @@ import { X509Certificate } from 'node:crypto';
 import type { Config } from '../config/load.ts';
 import type { Peer, TlsSettings } from '../connect/trust.ts';
 import { codeOf } from '../errors/errors.ts';
+import { endingWithin } from '../model/snapshot.ts';
 import type { CertificateEnd } from '../model/snapshot.ts';
 import type { Log } from '../model/telemetry.ts';
 import type { Clock, Micros } from '../model/time.ts';
@@ -66,8 +67,6 @@ export class Certificates {
   }
 }
 
-/** Two weeks before its end a certificate is a problem that `status` shows and the log repeats daily. */
-const warnedUs = 14 * 86_400_000_000;
 const lookMs = 3_600_000;
 const firstLookMs = 60_000;
 const dayMs = 86_400_000;
@@ -86,7 +85,7 @@ export async function reportEndingCertificates(
     await clock.sleep(wait, signal);
     for (const { target, at } of ends()) {
       const left = at - clock.now() * 1_000;
-      if (left > warnedUs || clock.monotonic() - (reported.get(target) ?? -Infinity) < dayMs) continue;
+      if (left > endingWithin || clock.monotonic() - (reported.get(target) ?? -Infinity) < dayMs) continue;
       reported.set(target, clock.monotonic());
       log.write('certificate.ending', { target, end: microsToIso(at), days: Math.floor(left / 86_400_000_000) });
     }

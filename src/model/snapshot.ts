@@ -207,6 +207,9 @@ export interface Snapshot {
   readonly stopped?: { readonly since: Micros } | undefined;
 }
 
+/** A certificate that ends sooner, in µs, is a problem that `status` shows and the log repeats daily. */
+export const endingWithin = 14 * 86_400 * 1e6;
+
 /** When a certificate in use expires; `target` is its setting: `sources.production.auth`. */
 export interface CertificateEnd {
   readonly target: string;

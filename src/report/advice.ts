@@ -1,10 +1,12 @@
 /** Every problem of a snapshot, the most urgent first: what it is, what is lost, what to do, and the word that `waybill explain` knows. Pure. */
 import type { SuspensionReason } from '../model/ledger.ts';
+import { endingWithin } from '../model/snapshot.ts';
 import type { SinkSnapshot, Snapshot, SourceSnapshot } from '../model/snapshot.ts';
 import { unreadCommand } from './backfills.ts';
-import { isLate, isStuck, isUsed, sinkState, sourceState } from './states.ts';
+import { isLate, isStuck, isUsed, serverTime, sinkState, sourceState } from './states.ts';
 import { size } from './format-size.ts';
 import { ago, counted, rfc3339, span } from './format-time.ts';
+import { completeUntil } from './status-summary.ts';
 import type { Micros } from '../model/time.ts';
 
 export interface Problem {
@@ -14,7 +16,7 @@ export interface Problem {
   readonly what: string;
   readonly lost: string;
   readonly operation: string;
-  /** For `waybill explain`: an error code or a heading of docs/operations.md. */
+  /** A word that `waybill explain` knows. */
   readonly code?: string | undefined;
 }
 
@@ -129,8 +131,19 @@ const rules: readonly Rule[] = [
       what: `The clock of the service of ${id} is ${span(-clockOffsetSeconds)} behind the clock of this machine.`,
       lost: 'Nothing is lost: records are collected and delivered. Windows are closed late, by the clock of the service.',
       operation: 'Correct the wrong clock, here or at the service.',
+      code: 'clock set back',
     }),
   ),
+  eachSource(
+    (source, snapshot) => sourceState(source, snapshot) === 'catching up' && completeUntil(source) !== undefined,
+    (source, snapshot) => ({
+      what: `Source ${source.id} is behind: complete until ${rfc3339(source.frontier)} (${ago(source.frontier, serverTime(source, snapshot))}).`,
+      lost: late,
+      operation: `no action needed; it catches up. If it does not: waybill check --source ${source.id}`,
+      code: 'WaybillProofLate',
+    }),
+  ),
+  endingCertificates,
   eachSource(isUndatedAndQuiet, ({ id, undated }, { now }) => ({
     what: `Responses of ${id} carry no Date, and its newest record is from ${ago(undated?.known ?? 0, now)}.`,
     lost: 'Nothing is lost: windows are closed as soon as a newer record shows the time of the service.',
@@ -194,6 +207,7 @@ const rules: readonly Rule[] = [
       what: `The clock of the service of ${id} is ${span(clockOffsetSeconds)} ahead of the clock of this machine.`,
       lost: 'Nothing is lost: records are collected and delivered. Windows are closed by the slower clock.',
       operation: 'Correct the wrong clock, here or at the service.',
+      code: 'clock set back',
     }),
   ),
   eachSource(
@@ -243,6 +257,17 @@ function configurationRejected({ rejected, now }: Snapshot): Problem[] {
   ];
 }
 
+function endingCertificates({ certificates = [], now }: Snapshot): Problem[] {
+  return certificates
+    .filter(({ at }) => at - now < endingWithin)
+    .map(({ target, at }) => ({
+      what: `The certificate of ${target} ${at <= now ? 'has ended' : `ends in ${span((at - now) / 1e6)}`} (${rfc3339(at)}).`,
+      lost: 'Nothing is lost. After its end connections fail, and records are late.',
+      operation: `renew the certificate of ${target}; Waybill reads its own files again by itself.`,
+      code: 'certificate.ending',
+    }));
+}
+
 function diskIsFull({ directory }: Snapshot['journal']): Problem {
   return {
     what: `The disk is full: cannot write to ${directory}.`,
@@ -281,7 +306,11 @@ function sourceFails({ id, trouble = '', lastError, failing }: SourceSnapshot, s
   return {
     what: `Source ${id} ${since === undefined ? 'fails' : `has failed for ${lasting(since, snapshot)}`}: ${message}${more}.${nextWords(nextAttempt, snapshot)}`,
     lost: late,
-    operation: sourceActs[code ?? '']?.(id) ?? settingAct(settingOf(message), snapshot) ?? `waybill check --source ${id}`,
+    operation:
+      sourceActs[code ?? '']?.(id) ??
+      unreachedAct(message, 'restore the service or the way to it', `waybill check --source ${id} tests every step`) ??
+      settingAct(settingOf(message), snapshot) ??
+      `waybill check --source ${id}`,
     code,
   };
 }
@@ -299,13 +328,15 @@ function sinkFails(sink: SinkSnapshot, snapshot: Snapshot): Problem {
       ? 'fails'
       : `has failed for ${last}`;
   const tries = attempts === 0 ? '' : ` (${counted(attempts, 'attempt')})`;
-  const check = `waybill check --sink ${id}; at once after a repair: waybill sinks retry --sink ${id}`;
+  const retry = `at once after a repair: waybill sinks retry --sink ${id}`;
   return {
     what: `Sink ${id} ${isBlocked || hasDelivered ? word : 'has never delivered'}${tries}: ${message}.${nextWords(nextAttempt, snapshot)}`,
     lost: `Nothing is lost until the journal is full: it keeps what ${id} has not accepted.`,
     operation: /\bENOSPC\b/.test(message)
       ? `free space there; ${id} then resumes`
-      : (settingAct(settingOf(message) ?? (isBlocked ? refusedSecret(id, message, snapshot) : undefined), snapshot) ?? check),
+      : (unreachedAct(message, 'start the receiver or restore the way to it', retry) ??
+        settingAct(settingOf(message) ?? (isBlocked ? refusedSecret(id, message, snapshot) : undefined), snapshot) ??
+        `waybill check --sink ${id}; ${retry}`),
     code: lastCode ?? (isBlocked ? 'sink_blocked' : 'sink_unavailable'),
   };
 }
@@ -320,6 +351,12 @@ const sourceActs: Readonly<Record<string, (id: string) => string>> = {
 /** The setting that a message names: `…; see sources.production.auth.clientSecret`. */
 function settingOf(message: string): string | undefined {
   return /\bsee ((?:sources|sinks|proxy)\.[\w.-]*\w)/.exec(message)?.[1];
+}
+
+/** Without a connection the other side may be down, or its address wrong. */
+function unreachedAct(message: string, repair: string, then: string): string | undefined {
+  const setting = settingOf(message);
+  return setting !== undefined && message.includes('cannot reach') ? `${repair}, or correct ${setting}; ${then}` : undefined;
 }
 
 /** The only secret of a sink whose receiver refuses the credentials. */

@@ -1,6 +1,7 @@
 /** The headline of `status` and of the page: the worst first, at most 90 characters, without text of another program. Pure. */
 import { cut } from '../record/text.ts';
 import { completeUntil } from '../model/ledger.ts';
+import { endingWithin } from '../model/snapshot.ts';
 import type { SinkSnapshot, Snapshot, SourceSnapshot } from '../model/snapshot.ts';
 import type { Micros } from '../model/time.ts';
 import { completeness, presentOf } from './completeness.ts';
@@ -22,8 +23,10 @@ export function statusSummary(snapshot: Snapshot, tz = 'UTC'): string {
   const proven = statusCompleteness(snapshot)?.shortfalls.reduce((sum, one) => sum + one.deadLetters, 0) ?? 0;
   const where = proven > 0 && proven < letters ? ` (${grouped(proven)} in proven windows)` : '';
   const dead = letters === 0 ? [] : [`${counted(letters, 'dead letter')}${where}`];
+  const ending = (snapshot.certificates ?? []).some(({ at }) => at - snapshot.now < endingWithin) ? ['a certificate ends'] : [];
   const replays = snapshot.sinks.some(({ replay }) => replay?.state === 'failed') ? ['a replay fails'] : [];
-  for (const more of [[...young, ...rejected, ...replays, ...dead], [...young, ...rejected, ...replays], young, rejected, []]) {
+  const urgent = [...rejected, ...ending, ...replays];
+  for (const more of [[...young, ...urgent, ...dead], [...young, ...urgent], urgent, young, rejected, []]) {
     const line = heads.map((head) => [head, ...more].join(', ')).find(({ length }) => length <= maxLength);
     if (line !== undefined) return line;
   }

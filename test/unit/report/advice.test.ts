@@ -62,7 +62,7 @@ test.each<[string, string, string, string]>([
   [
     'token_unreachable',
     'cannot reach it; see sources.production.auth.authUrl',
-    'correct sources.production.auth.authUrl in the configuration; the daemon reads it within seconds',
+    'restore the service or the way to it, or correct sources.production.auth.authUrl; waybill check --source production tests every step',
     'token_unreachable',
   ],
   ['source_busy', '503 Server is busy', 'nothing here; attempts continue.', 'source_busy'],
@@ -73,6 +73,32 @@ test.each<[string, string, string, string]>([
   expect(found?.what).toBe(`Source production has failed for 60 s: ${message}. Next attempt in 13 s.`);
   expect(found && actOf(found)).toContain(act);
   expect(found && actOf(found)).toMatch(new RegExp(`\\. More: waybill explain ${explained}$`));
+});
+
+test('a receiver that cannot be reached may be down: the address is not the only remedy', () => {
+  const lastError = 'cannot send to "https://hec": cannot reach "https://hec": ECONNREFUSED; see sinks.splunk.url';
+  const down = sink({ id: 'splunk', state: 'retrying', attempts: 3, hasDelivered: true, lastError, lastCode: 'sink_unavailable' });
+  const [found] = problems(snapshot({ sinks: [down] }));
+  expect(found && actOf(found)).toBe(
+    'start the receiver or restore the way to it, or correct sinks.splunk.url; at once after a repair: waybill sinks retry --sink splunk. ' +
+      'More: waybill explain sink_unavailable',
+  );
+});
+
+test('a certificate is a problem from two weeks before its end on', () => {
+  const ends = (days: number) => problems(snapshot({ certificates: [{ target: 'sources.production', at: now + days * 86_400e6 }] }));
+  expect(ends(14.1)).toEqual([]);
+  expect(ends(5)[0]?.what).toBe('The certificate of sources.production ends in 5 d (2026-11-25T03:03:00Z).');
+  expect(ends(-1)[0]?.what).toMatch(/^The certificate of sources\.production has ended \(/);
+});
+
+test('a source whose proofs are behind is a problem, unless nothing was ever proven', () => {
+  const liveFrom = now - 86_400e6;
+  const behind = (frontier: number) => source({ frontier, serverNow: now, coverage: coverage({ liveFrom, startsAt: liveFrom }) });
+  const [found] = problems(snapshot({ sources: [behind(now - 10_800e6)] }));
+  expect(found?.what).toMatch(/^Source production is behind: complete until .* \(3 h ago\)\.$/);
+  expect(problems(snapshot({ sources: [behind(liveFrom)] }))).toEqual([]);
+  expect(problems(snapshot({ sources: [behind(now - 60e6)] }))).toEqual([]);
 });
 
 test('a sink whose receiver refuses its only secret names the file', () => {
