@@ -51,6 +51,10 @@ export interface Environment {
     readonly wrongNode: Level;
     readonly padBytes: number;
     readonly purge: boolean;
+    /** Records with null in place of optional members, and of a part of their identity. */
+    readonly nulls: Level;
+    /** A few records have a date that no window can hold: of the year 1, of 1970, or of 9999. */
+    readonly placeholders: boolean;
   };
   /**
    * The records or fields that the service hides while the credentials lack rights: none (`whole`), a
@@ -78,6 +82,12 @@ export interface Environment {
     readonly empties: 'page' | 'no content';
     /** For a while a gateway refuses every request, or answers it with a page of HTML. */
     readonly gateway: Level;
+    /** Until faults end a gateway refuses every query with these times. */
+    readonly refusedForm: 'none' | QueryForm;
+    /** Until faults end the filter reads the times of queries in another zone; undefined: always UTC. */
+    readonly zone: ZoneEnvironment | undefined;
+    /** Until faults end no name server answers for the host: a request fails after a long wait. Never of the first source. */
+    readonly hasDeadName: boolean;
     readonly order: 'ascending' | 'ignored' | 'unstable ties';
     /** Rows that totals count and pages omit until faults end. */
     readonly hidden: Level;
@@ -85,7 +95,8 @@ export interface Environment {
     readonly lowerBound: 'included' | 'excluded';
     readonly upperBound: 'included' | 'excluded';
     readonly cutMicros: number;
-    readonly total: 'true' | 'missing' | 'capped' | 'lagging' | 'served';
+    /** `items`: the number of records on the page. */
+    readonly total: 'true' | 'missing' | 'capped' | 'lagging' | 'served' | 'items';
     readonly totalCap: number;
     readonly totalLagMs: number;
     readonly dates: 'right' | 'none' | 'a node ahead' | 'a node behind';
@@ -118,6 +129,8 @@ export interface Environment {
   readonly machine: {
     /** Mean number of effects between two kills. */
     readonly killEvery: number;
+    /** A life is killed after this time at the latest; undefined: no limit. */
+    readonly lifeMs: number | undefined;
     /** Kills preferably between a delivery and its acknowledgement. */
     readonly aimed: boolean;
     readonly powerCuts: number;
@@ -146,6 +159,16 @@ export interface ChangesEnvironment {
   readonly settings: boolean;
   /** A sink removed from the configuration, and later restored or retired. */
   readonly sink: { readonly id: string; readonly end: 'back' | 'retired' } | undefined;
+}
+
+/** The times of a query: neither, the start only, or both. No query of the program has an end only. */
+type QueryForm = 'no times' | 'start' | 'both times';
+
+interface ZoneEnvironment {
+  /** The zone minus UTC. */
+  readonly offsetMicros: Micros;
+  /** ms after the start. */
+  readonly fromMs: number;
 }
 
 /** The clock of the whole service is ahead, but by too little to suspend the source. */
@@ -204,10 +227,10 @@ export interface HistoryEnvironment {
 export type SinkKind = 'uids' | 'position' | 'plain';
 
 /**
- * How a receiver rejects a record: by its name; the whole request; with a reason that may be its own (a pipeline that fails); or it ends the
- * connection there.
+ * How a receiver rejects a record: by its name; the whole request; with a reason that may be its own (a pipeline that fails); it ends the
+ * connection there; or it drops the record on purpose, and says so.
  */
-type Refusal = 'named' | 'whole' | 'pipeline' | 'ends';
+type Refusal = 'named' | 'whole' | 'pipeline' | 'ends' | 'drops';
 
 export interface SinkEnvironment {
   readonly id: string;
@@ -254,6 +277,8 @@ function offIf(condition: boolean, level: Level): Level {
 }
 
 const purgeShare = 0.15;
+/** Offsets of zones of the tz database, some with daylight saving. */
+const zoneHours = [-11, -9.5, -5, -4, -3.5, 1, 2, 5.5, 5.75, 10.5, 13.75] as const;
 /** Long enough for the daemon to measure the clock of the service and to close several windows. */
 const measuredMs = 120 * second;
 
@@ -298,6 +323,7 @@ function drawOthers({ seed, daemon }: Environment): Pick<Environment, 'others' |
         // Clock faults depend on the machine, which is drawn for the first source.
         dates: service.dates === 'a node behind' ? 'a node behind' : 'right',
         lead: undefined,
+        hasDeadName: chance.is(0.3),
       },
     };
   });
@@ -335,7 +361,9 @@ function drawFirst(seed: number): Environment {
     const ledger = drawn.format !== 'cef' && new Chance(seed, `ledger ${id}`).is(0.5);
     const isArchive = kind === 'position' && changes?.sink?.id !== id && new Chance(seed, 'archive').is(0.3);
     const poison = kind === 'position' ? undefined : new Chance(seed, `poison of ${id}`).pick([undefined, 'pipeline', 'ends'] as const);
-    if (!isArchive) return { ...drawn, ...(poison && { refusal: poison }), ledger, isArchive };
+    const drops = kind !== 'position' && poison === undefined && new Chance(seed, `pipeline of ${id}`).is(0.3);
+    const refusal = drops ? 'drops' : (poison ?? drawn.refusal);
+    if (!isArchive) return { ...drawn, refusal, ledger, isArchive };
     // An archive receives every entry, and no older copy of it is restored.
     return { ...drawn, format: 'raw', refused: 0, slow: 'off', oldPosition: false, ledger: true, isArchive };
   };
@@ -400,6 +428,8 @@ function drawFirst(seed: number): Environment {
       padBytes: isQuota ? 1_500 : 0,
       // One cause at a time: a deleted record looks the same as a hidden one.
       purge: chance.is(purgeShare) && isWhole,
+      nulls: new Chance(seed, 'null members').pick(['off', 'off', 'rare', 'heavy'] as const),
+      placeholders: false,
     },
     rights,
     returns,
@@ -419,6 +449,9 @@ function drawFirst(seed: number): Environment {
       beforeFirst: new Chance(seed, 'page before the first').pick(['refused', 'first', 'empty'] as const),
       empties: new Chance(seed, 'empty pages').pick(['page', 'page', 'no content'] as const),
       gateway: offIf(lead !== undefined, new Chance(seed, 'gateway').pick(['off', 'off', 'rare', 'heavy'] as const)),
+      refusedForm: 'none',
+      zone: undefined,
+      hasDeadName: false,
       order: chance.pick(['ascending', 'ascending', 'ignored', 'unstable ties']),
       // One cause at a time, and only with exact totals: a lagging total can omit as many records
       // as are hidden, and then no count shows it.
@@ -450,6 +483,7 @@ function drawFirst(seed: number): Environment {
     machine: {
       // Each life measures the clock of the service before it closes a window.
       killEvery: Math.max(chance.pick([25, 60, 120, 250]), aheadMs > 0 ? 400 : lead ? 200 : 0),
+      lifeMs: aheadMs > 0 || lead ? undefined : drawLife(seed),
       aimed,
       powerCuts: chance.pick([0, 0.3, 1]),
       orderly: chance.pick([0, 0.1, 0.3]),
@@ -464,8 +498,37 @@ function drawFirst(seed: number): Environment {
   };
   // One cause at a time: history that lacks records because of deletion or a full journal looks the
   // same as history that lacks them by a fault.
-  if (!drawn.records.purge && !isQuota) return drawn;
+  if (!drawn.records.purge && !isQuota) return withOddity(drawn);
   return { ...drawn, history: undefined, service: { ...drawn.service, hidden: 'off' } };
+}
+
+/** In a share of seeds the service has one trait that only a comparison of its answers shows. One cause at a time. */
+function withOddity(drawn: Environment): Environment {
+  const { seed, rights, service } = drawn;
+  const chance = new Chance(seed, 'oddity');
+  const isExact = service.total !== 'capped' && service.total !== 'served';
+  if (rights !== 'whole' || service.lead || !isExact || !chance.is(0.3)) return drawn;
+  const odd = (more: Partial<Environment['service']>): Environment => ({ ...drawn, service: { ...service, hidden: 'off', ...more } });
+  const what = chance.pick(['zone', 'zone', 'form', 'items', 'placeholders'] as const);
+  switch (what) {
+    case 'zone':
+      return odd({
+        zone: { offsetMicros: chance.pick(zoneHours) * 3_600_000_000, fromMs: chance.is(0.7) ? 0 : chance.between(0, 30 * second) },
+      });
+    case 'form':
+      // The oracle takes a query with both times for that of a window.
+      return odd({ refusedForm: chance.pick(drawn.history ? ['no times', 'both times'] : ['no times', 'start', 'both times']) });
+    case 'items':
+      return odd({ total: 'items' });
+    case 'placeholders':
+      return { ...drawn, records: { ...drawn.records, placeholders: true } };
+  }
+}
+
+/** Nonzero in a share of seeds. */
+function drawLife(seed: number): number | undefined {
+  const chance = new Chance(seed, 'lives');
+  return chance.is(0.1) ? chance.whole(3, 10) * second : undefined;
 }
 
 /** Nonzero in a share of seeds. */

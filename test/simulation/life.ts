@@ -12,7 +12,7 @@ import type { Config, SinkConfig, SourceConfig } from '../../src/config/load.ts'
 import type { DaemonOptions } from '../../src/daemon/options.ts';
 import { createDelivery } from '../../src/daemon/open-delivery.ts';
 import type { ConfiguredSink, CreatedSink } from '../../src/daemon/open-delivery.ts';
-import { codeOf, messageOf } from '../../src/errors/errors.ts';
+import { codeOf, messageOf, WaybillError } from '../../src/errors/errors.ts';
 import { PollOverlap } from '../../src/collect/poll-overlap.ts';
 import { runSource } from '../../src/daemon/source/run.ts';
 import { LiveStatus } from '../../src/daemon/live-status.ts';
@@ -245,6 +245,10 @@ export class Life {
         const isNext = page !== undefined && page > service.firstPage;
         await this.effect(isNext ? 'next page' : 'page');
         this.#parts.result.asks(id, request);
+        if (service.hasDeadName) {
+          await this.clock.sleep(service.deadNameMs(), signal);
+          throw new WaybillError('source_unreachable', 'getaddrinfo EAI_AGAIN');
+        }
         await this.clock.sleep(atMultiple(service.latency(), world.ms, environment.answersEveryMs), signal);
         if (service.isSilent) await never();
         const asked = `${id === firstSource ? '' : `${id} `}${query.startTime ?? ''}/${query.endTime ?? ''} ${page ?? ''} ${pageSize}`;

@@ -41,6 +41,15 @@ interface SourceRow {
   readonly held: string | null;
   /** The start times of the other windows that showed fewer records, as JSON. */
   readonly shrunk: string | null;
+  /** The reason of a suspension, and its message. */
+  readonly reason: string | null;
+  readonly message: string | null;
+  /** The sentence on a record outside of every window. */
+  readonly outside: string | null;
+  /** 1 if the first answers had totals that count their page: no total is used until the next calibration, a week later. */
+  readonly hasWrongTotal: number | null;
+  /** The start time of the query that replaces the one without times. */
+  readonly unboundedFrom: string | null;
   /** The stored statistics of the fields in records, as JSON. */
   readonly fields: string | null;
 }
@@ -160,6 +169,9 @@ export class Oracle {
   #hasHeldPruning = false;
   /** Pruning has removed entries that a retired sink had not received. */
   #hasPassed = false;
+  /** The last message of a suspension for the filter, and the last sentence on a record outside of every window. */
+  #zoneMessage = '';
+  #outside: string | undefined;
   /** True time at which the last poll since the start of the daemon began. */
   #polledAt: number | undefined;
   /** When polling started after other requests, and when other requests started again. */
@@ -409,6 +421,9 @@ export class Oracle {
     for (const { from, to: until, closedUntil: reached, isDone, isPaused } of this.#history.values()) {
       if (!isDone) found.push(`history from ${from} until ${until} is read up to ${reached}${isPaused ? ', and paused' : ''}`);
     }
+    // A query without times that was replaced by one since 1970 does not show older records.
+    if (this.#outside === undefined && this.#placeholders().length > 0 && source.unboundedFrom === null)
+      found.push('P9: no record outside of every window is named, and the service shows one');
     const missing = this.#missing();
     if (missing.length > 0)
       found.push(`P1: ${missing.length} records are not in the journal, the first is ${missing[0]?.text.slice(0, 150) ?? ''}`);
@@ -448,7 +463,8 @@ export class Oracle {
   /** True for a window that can be proven and is not: none of its records share an identity. */
   isOpen(row: WindowRow): boolean {
     const isListed = row.state === 'gap' || (row.state === 'proven' && row.reason === 'reread');
-    return isListed && !this.#hasTwins(row) && !this.#isTooOld(row);
+    const isWithoutTotal = row.reason === 'total' && this.#source?.hasWrongTotal === 1;
+    return isListed && !isWithoutTotal && !this.#hasTwins(row) && !this.#isTooOld(row);
   }
 
   /**
@@ -486,12 +502,13 @@ export class Oracle {
 
   /** Every record that was visible by the last recount of its window, and still exists. */
   #required(): Truth[] {
-    const { daemon, records, beginMs, rights } = this.#environment;
+    const { daemon, records, beginMs, rights, service } = this.#environment;
     const lastAge = (daemon.agesMs.at(-1) ?? 0) * 1_000;
     const start = (beginMs - daemon.historyMs) * 1_000;
     // If one record is deleted and another becomes visible before the same recount, the total stays
-    // equal. No recount sees records that arrive while nothing is shown.
-    const delay = records.purge || rights === 'rows' ? daemon.closeDelayMs * 1_000 : this.#lastRecount();
+    // equal. No recount sees records that arrive while nothing is shown, or while a count shows its page only.
+    const isBlind = records.purge || rights === 'rows' || service.total === 'items';
+    const delay = isBlind ? daemon.closeDelayMs * 1_000 : this.#lastRecount();
     const end = this.#answeredUntil - 30 * second;
     return this.#service.truths.filter(({ at, visible, gone }) => {
       if (visible > end || gone !== Infinity) return false;
@@ -664,6 +681,8 @@ export class Oracle {
       const isSuspended = source.isSuspended === 1 && this.#source?.isSuspended === 1;
       if (row.state === 'proven' && row.reason === null && isClaim && isSuspended)
         this.fault(`H: window ${row.from} is proven during a suspension`);
+      if (row.state === 'proven' && row.reason === null && isClaim && source.hasWrongTotal === 1)
+        this.fault(`P10: window ${row.from} is proven by totals that count their page`);
       if (row.reason === 'shrunk' && before?.reason !== 'shrunk') this.#sometimes.count('window shrunk');
       // If one record is deleted and another becomes visible, the count still equals the proven total
       // and hides the new record: a limit of the proof (docs/guarantees.md).
@@ -779,9 +798,44 @@ export class Oracle {
    * The state file stores a suspension separately from the state of the source: a suspended source that leaves
    * the configuration becomes `unconfigured`, and is still suspended when it returns.
    */
-  #newState({ state, isSuspended }: SourceRow): void {
+  #newState(source: SourceRow): void {
+    const { state, isSuspended } = source;
+    this.#namesZone(source);
+    this.#namesOutside(source);
     if (state !== 'unconfigured' && state !== 'retired' && (state === 'suspended') !== (isSuspended === 1))
       this.fault(`the state of the source is ${state}, and ${isSuspended === 1 ? 'a' : 'no'} suspension is stored`);
+  }
+
+  /** A suspension for the filter of the service names the zone in which the filter reads times. */
+  #namesZone({ reason, message }: SourceRow): void {
+    if (reason !== 'filter' || message === this.#zoneMessage) return;
+    this.#zoneMessage = message ?? '';
+    const { zone } = this.#environment.service;
+    if (!zone) this.fault(`H: a suspension says "${message ?? ''}", and the filter reads all times in UTC`);
+    else if (!message?.startsWith(`the time filter reads times ${offsetWords(zone.offsetMicros)} UTC: it finds record `))
+      this.fault(`H: the filter reads times ${offsetWords(zone.offsetMicros)} UTC, and a suspension says "${message ?? ''}"`);
+    else this.#sometimes.count('zone of the filter named');
+  }
+
+  /** The state names a record with a placeholder for its date, and no other record, as outside of every window. */
+  #namesOutside({ outside }: SourceRow): void {
+    if (outside === null || outside === this.#outside) return;
+    this.#outside = outside;
+    const [, logId, time] = /^record (\d+) of (\S+) is outside of every window$/.exec(outside) ?? [];
+    const { dates, nodeOffMs } = this.#environment.service;
+    // The time of the service is a lower bound, which a node that is a day behind lowers as much.
+    if (dates === 'a node behind' && nodeOffMs > 86_400_000) return;
+    const named = this.#placeholders().find(({ text }) => text.includes(`"logId":${logId ?? ''},`) && text.includes(`"${time ?? ''}"`));
+    if (named) this.#sometimes.count('record outside of every window named');
+    else this.fault(`P9: the state says "${outside}", and a window can hold that record`);
+  }
+
+  /** The visible records that no window can hold. */
+  #placeholders(): Truth[] {
+    const day = 86_400 * second;
+    return this.#service.truths.filter(
+      ({ at, visible }) => visible <= this.#answeredUntil && (at < day || at > this.#answeredUntil + 365 * day),
+    );
   }
 
   #newMarks(source: SourceRow, isLedger: boolean): void {
@@ -862,7 +916,9 @@ export class Oracle {
       if (entry && this.#isLedgerFor(receiver, entry)) this.#rejected(receiver, at, entry, deadLetter.get(sink.id, at)?.body);
       if (!truth || !this.#isFor(receiver, truth)) continue;
       const letter = deadLetter.get(sink.id, at);
-      if (!letter) this.fault(`I8: ${sink.id} is acknowledged over entry ${at}, which it never accepted`);
+      if (receiver.drops(truth.uid)) {
+        if (letter) this.fault(`I8: entry ${at} is a dead letter of ${sink.id}, which dropped it on purpose`);
+      } else if (!letter) this.fault(`I8: ${sink.id} is acknowledged over entry ${at}, which it never accepted`);
       else if (!this.#texts(truth).includes(letter.body))
         this.fault(`I8: the dead letter of entry ${at} holds another record: ${letter.body.slice(0, 150)}`);
       else if (!receiver.refuses(truth.uid)) this.fault(`I8: entry ${at} is a dead letter of ${sink.id}, which never rejected it`);
@@ -872,7 +928,9 @@ export class Oracle {
   /** I8 of a ledger entry that a receiver never accepted. */
   #rejected(receiver: Receiver, seq: number, { uid, text }: LedgerEntry, letter: string | undefined): void {
     const { id } = receiver.settings;
-    if (letter === undefined) this.fault(`I8: ${id} is acknowledged over ledger entry ${seq}, which it never accepted`);
+    if (receiver.drops(uid)) {
+      if (letter !== undefined) this.fault(`I8: ledger entry ${seq} is a dead letter of ${id}, which dropped it on purpose`);
+    } else if (letter === undefined) this.fault(`I8: ${id} is acknowledged over ledger entry ${seq}, which it never accepted`);
     else if (letter !== text) this.fault(`I8: the dead letter of ledger entry ${seq} holds another text: ${letter.slice(0, 150)}`);
     else if (!receiver.refuses(uid)) this.fault(`I8: ledger entry ${seq} is a dead letter of ${id}, which never rejected it`);
     else this.#sometimes.count('ledger entry rejected');
@@ -1007,6 +1065,14 @@ export class Oracle {
   }
 }
 
+/** `5 h 30 min ahead of`. */
+function offsetWords(offset: number): string {
+  const minutes = Math.abs(offset) / (60 * second);
+  const hours = Math.floor(minutes / 60);
+  const words = [hours > 0 ? `${hours} h` : '', minutes % 60 > 0 ? `${minutes % 60} min` : ''].filter(Boolean).join(' ');
+  return `${words} ${offset < 0 ? 'behind' : 'ahead of'}`;
+}
+
 /** The start times of the windows that showed fewer records during a suspension. */
 function listedBy({ held, shrunk }: SourceRow): number[] {
   return [held, shrunk].flatMap((froms) => JSON.parse(froms ?? '[]') as number[]);
@@ -1047,6 +1113,9 @@ function prepare(db: Database.Database, id: string) {
       `SELECT source_no AS n, frontier_us AS frontier, polled_until_us AS polledUntil, collected, late, from_us AS "from", closed_until_us AS closedUntil, uids_kept_since_us AS uidsKeptSince,
        state, json_extract(profile, '$.suspension') IS NOT NULL AS isSuspended, json_extract(profile, '$.suspension.windows') AS held,
        json_extract(profile, '$.suspension.shrunk') AS shrunk,
+       json_extract(profile, '$.suspension.reason') AS reason, json_extract(profile, '$.suspension.message') AS message,
+       json_extract(profile, '$.visibility.contradictions.outside') AS outside,
+       json_extract(profile, '$.unboundedQuery.startTime') AS unboundedFrom, json_extract(profile, '$.calibration.wrongTotal') AS hasWrongTotal,
        json_extract(profile, '$.visibility.fields') AS fields
        FROM sources JOIN ranges ON ranges.source = sources.source_no WHERE id = '${id}' AND to_us IS NULL`,
     ),

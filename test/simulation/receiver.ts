@@ -95,6 +95,11 @@ export class Receiver {
     return parseInt(uid.slice(8, 12), 16) % 100 < this.settings.refused && !this.pardoned.has(uid);
   }
 
+  /** Drops a record on purpose: it counts as delivered, without a dead letter. */
+  drops(uid: string): boolean {
+    return this.settings.refusal === 'drops' && this.refuses(uid);
+  }
+
   /**
    * Switches to another write index: a uid that only earlier indices hold would be accepted again.
    */
@@ -176,9 +181,11 @@ export class Receiver {
         if (batch.messages.some(({ seq }) => this.#wanted.has(seq))) this.#sometimes.count('rest of a batch rejected as a whole');
         throw new WaybillError('sink_refused', '400');
       }
+      const dropped = now.filter(({ uid }) => this.drops(hex(uid))).length;
       const rejections = now.flatMap(({ seq, uid }): Rejection[] =>
-        this.refuses(hex(uid)) ? [{ seq, code: 'bad_document', message: 'cannot parse' }] : [],
+        this.refuses(hex(uid)) && !this.drops(hex(uid)) ? [{ seq, code: 'bad_document', message: 'cannot parse' }] : [],
       );
+      if (dropped > 0) this.#sometimes.count('record that a pipeline drops');
       const isCut = outcome === 'cut' && this.settings.kind !== 'position';
       const result = await archived?.send(batch, signal);
       if (result) this.kept = batch.through;
@@ -188,7 +195,7 @@ export class Receiver {
         this.lostAnswers += 1;
         throw this.#unknown(batch, acked);
       }
-      return result ?? { rejections, retryable: again, resumeNote: `through ${batch.through.seq}` };
+      return result ?? { rejections, retryable: again, dropped, resumeNote: `through ${batch.through.seq}` };
     };
     const position = async (signal: AbortSignal) => {
       await life.effect(`${this.settings.id} position`);

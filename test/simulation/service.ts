@@ -96,6 +96,16 @@ export class Service {
     return this.#environment.service.firstPage;
   }
 
+  /** True while no name server answers for the host of the service. */
+  get hasDeadName(): boolean {
+    return !this.isCalm && this.#environment.service.hasDeadName;
+  }
+
+  /** ms until a look-up of the name ends without an answer. */
+  deadNameMs(): number {
+    return this.#chance.between(5_000, 60_000);
+  }
+
   /** ms until the answer to a request arrives. */
   latency(): number {
     return this.#chance.distance(Math.min(this.#environment.service.latencyMs, this.isCalm ? 200 : Infinity));
@@ -110,6 +120,10 @@ export class Service {
     if (!this.isCalm) this.#fail(request);
     const { service } = this.#environment;
     const { query, pageSize } = request;
+    if (!this.isCalm && service.refusedForm === formOf(query)) {
+      this.#sometimes.count('query form refused');
+      throw new WaybillError('page_refused', '400: the gateway refuses this query');
+    }
     if (pageSize > service.refuseAbove) throw new WaybillError('page_refused', '400: pageSize is too large');
     if (widthOf(query) > service.widestMicros) {
       this.#sometimes.count('window too wide for the service');
@@ -133,7 +147,8 @@ export class Service {
     }
     if (index >= pages && service.pastEnd === 'last') index = pages - 1;
     const items = served.slice(index * size, (index + 1) * size).filter((truth) => !this.isHidden(truth));
-    const total = this.#total(query, matching, now);
+    const total = this.#total(query, matching, now, items.length);
+    if (this.isOffZone && matching.length > 0) this.#sometimes.count('records found by the times of another zone');
     const date = this.#date();
     const lacksField = this.isShrunk && this.#environment.rights === 'fields';
     if (age === 0) this.#remember(request, matching, served, items, index, size, total, lacksField);
@@ -182,8 +197,18 @@ export class Service {
     return truths.some((truth) => this.#hidden.has(truth));
   }
 
+  /** True while the filter reads the times of queries in another zone. */
+  get isOffZone(): boolean {
+    const { service, beginMs } = this.#environment;
+    return !this.isCalm && service.zone !== undefined && this.#world.ms >= beginMs + service.zone.fromMs;
+  }
+
   /** The records that match a query at a moment, in the order of the answers. */
-  matching(query: PageRequest['query'], now: Micros): Truth[] {
+  matching(
+    query: PageRequest['query'],
+    now: Micros,
+    offset = this.isOffZone ? (this.#environment.service.zone?.offsetMicros ?? 0) : 0,
+  ): Truth[] {
     const { lowerBound, upperBound, cutMicros, order } = this.#environment.service;
     if (this.#hidesRows) return [];
     const from = boundOf(query.startTime, -Infinity);
@@ -191,7 +216,7 @@ export class Service {
     const found = this.truths.filter(({ at, visible, gone, always }) => {
       if (visible > now || gone <= now) return false;
       if (always) return true;
-      const cut = cutMicros === 1 ? at : Math.floor(at / cutMicros) * cutMicros;
+      const cut = (cutMicros === 1 ? at : Math.floor(at / cutMicros) * cutMicros) + offset;
       return (lowerBound === 'included' ? cut >= from : cut > from) && (upperBound === 'included' ? cut <= until : cut < until);
     });
     if (this.isCalm || order === 'ascending') return found;
@@ -239,9 +264,13 @@ export class Service {
     return !this.isCalm && this.#environment.service.total === how;
   }
 
-  #total(query: PageRequest['query'], matching: readonly Truth[], now: Micros): number | undefined {
+  #total(query: PageRequest['query'], matching: readonly Truth[], now: Micros, items: number): number | undefined {
     const { totalCap, totalLagMs } = this.#environment.service;
     if (this.#lies('missing')) return undefined;
+    if (this.#lies('items')) {
+      if (items < matching.length) this.#sometimes.count('total of the page only');
+      return items;
+    }
     if (this.#lies('capped') || this.#lies('served')) return Math.min(matching.length, totalCap);
     if (this.#lies('lagging')) return this.matching(query, now - totalLagMs * 1_000).length;
     return matching.length;
@@ -360,7 +389,9 @@ export class Service {
       else this.asked.capped.delete(text);
       if (matching.some((truth) => this.isHidden(truth))) this.#sometimes.count('window with a row counted but not shown');
       // A false total proves nothing, and the theorem does not apply to it.
-      if (total === matching.length && served.length === matching.length) this.asked.counted.set(text, matching);
+      // With another zone the records of these times are others than the counted ones.
+      if (total === matching.length && served.length === matching.length)
+        this.asked.counted.set(text, this.isOffZone ? this.matching(query, this.#world.now, 0) : matching);
       else this.asked.counted.delete(text);
       return;
     }
@@ -389,6 +420,11 @@ export class Service {
 /** Twice the number of answers from which the program estimates the time of the service. */
 const believed = 40;
 const bounds = new Map<string, number>();
+
+function formOf({ startTime, endTime }: PageRequest['query']): Environment['service']['refusedForm'] {
+  if (startTime === undefined) return 'no times';
+  return endTime === undefined ? 'start' : 'both times';
+}
 
 function widthOf({ startTime, endTime }: PageRequest['query']): Micros {
   return startTime === undefined || endTime === undefined ? 0 : boundOf(endTime, 0) - boundOf(startTime, 0);

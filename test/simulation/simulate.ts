@@ -231,6 +231,7 @@ class Simulation {
       const isOrderly = this.#kills.is(machine.orderly);
       const leaves = isOrderly ? this.#world.ms + this.#kills.between(1_000, 60_000) : end;
       const { absentMs } = this.#changes;
+      if (machine.lifeMs !== undefined) this.#killAfter(life, machine.lifeMs);
       const comesBack = absentMs === undefined ? end : this.#world.ms + absentMs;
       await this.#world.run(Math.min(end, leaves, comesBack), () => life.isDead || this.#hasFailed());
       if (!life.isDead && (isOrderly || absentMs !== undefined) && this.#world.ms < end) await this.#endInOrder(life);
@@ -242,6 +243,17 @@ class Simulation {
       await this.#world.run(this.#world.ms + away, () => false);
       this.#maybeSkew();
     }
+  }
+
+  /** Kills a life at its first effect after this time. */
+  #killAfter(life: Life, ms: number): void {
+    const windows = this.#oracle.windows.size;
+    this.#world.after(ms, () => {
+      if (life !== this.#life || life.isDead || this.#isCalm) return;
+      this.#killIn = 1;
+      this.#sometimes.count('life of a few seconds');
+      if (this.#oracle.windows.size > windows) this.#sometimes.count('window recorded in a life of a few seconds');
+    });
   }
 
   /**
@@ -414,7 +426,10 @@ class Simulation {
         progress: (sink) => this.#oracle.sink(sink) ?? { acknowledged: 0, delivered: 0 },
         asks: (id, request) => this.#oracles.get(id)?.asks(request),
         committed: (db) => {
+          const before = this.#oracle.head;
           for (const oracle of this.#oracles.values()) oracle.committed(db);
+          if (this.#oracle.head > before && [...this.#services.values()].some(({ hasDeadName }) => hasDeadName))
+            this.#sometimes.count('stored while another source has a dead name');
           this.#maybeSlow();
         },
         afterPruning: this.#oracle.afterPruning,

@@ -62,6 +62,7 @@ export function drawTruth(environment: Environment, source = firstSource): Truth
   if (isCapped && caps.is(0.7)) bursts.fill(Math.floor(caps.between(begin - daemon.historyMs * 500, begin + 10 * second)));
   const truths: Truth[] = [];
   const rights = new Chance(environment.seed, 'fields');
+  const nulls = new Chance(environment.seed, 'nulls');
   const usual = rights.pick([0.97, 0.92]);
   const { lead } = environment.service;
   let before: { at: Micros; logId: bigint } | undefined;
@@ -96,16 +97,28 @@ export function drawTruth(environment: Environment, source = firstSource): Truth
     const isUnreadable = chance.is(probability(records.unreadable, 0.03, 0.2));
     const [actionAttempted, result, resultReason] = chance.pick(outcomes);
     const logTimestamp = isUnreadable ? `yesterday ${index}` : timestamp(at, digits, chance);
+    const isNull = nulls.is(probability(records.nulls, 0.05, 0.4));
+    const shownReason = isNull ? null : resultReason;
     const pad = records.padBytes > 0 ? { pad: noise(chance, records.padBytes) } : {};
     const add = (more: object): void => {
       const isObject = !(isUnreadable && chance.is(0.2));
       // The field is usual, and some records lack it by nature.
       const shown = isObject && environment.rights === 'fields' && rights.is(usual) ? { [hiddenField]: 'Doe, John' } : {};
-      const rest = { actionAttempted, result, resultReason, logTimestamp, payloadName: `file ${index}`, ...pad, ...more };
+      const optional = isNull ? { payloadId: null, clientVersion: null } : {};
+      const rest = {
+        actionAttempted,
+        result,
+        resultReason: shownReason,
+        logTimestamp,
+        payloadName: `file ${index}`,
+        ...optional,
+        ...pad,
+        ...more,
+      };
       const fields = JSON.stringify({ ...rest, ...shown });
       // Only text keeps the digits of a number that a double cannot hold.
       const text = isObject ? `{"logId":${logId},${fields.slice(1)}` : JSON.stringify(`no object ${index}`);
-      const parts = [String(logId), identityTime(logTimestamp), actionAttempted, result, resultReason];
+      const parts = [String(logId), identityTime(logTimestamp), actionAttempted, result, shownReason];
       truths.push({
         index: truths.length,
         at,
@@ -126,7 +139,37 @@ export function drawTruth(environment: Environment, source = firstSource): Truth
     before = { at, logId };
   }
   const drawn = unique(truths, records.collisions);
-  return environment.history ? [...drawn, ...drawHistory(environment, environment.history, drawn.length)] : drawn;
+  if (environment.history) drawn.push(...drawHistory(environment, environment.history, drawn.length));
+  if (records.placeholders) drawn.push(...drawPlaceholders(environment, drawn.length, source));
+  return drawn;
+}
+
+/** Dates that programs write for "unknown". The program reads times from 1970 to 2254. */
+const placeholders = ['0001-01-01T00:00:00', '1970-01-01T00:00:00', '9999-12-31T23:59:59.9999999'] as const;
+
+function drawPlaceholders({ seed, beginMs, safetyMs }: Environment, index: number, source: string): Truth[] {
+  const chance = new Chance(seed, 'placeholders');
+  return Array.from({ length: chance.whole(1, 3) }, (_, i) => {
+    const logTimestamp = chance.pick(placeholders);
+    const at = Date.parse(`${logTimestamp.slice(0, 19)}Z`) * 1_000;
+    const logId = 5_000_000 + i;
+    const [actionAttempted, result, resultReason] = chance.pick(outcomes);
+    const text = JSON.stringify({ logId, actionAttempted, result, resultReason, logTimestamp, payloadName: `undated file ${i}` });
+    return {
+      index: index + i,
+      at,
+      time: at === 0 ? at : undefined,
+      visible: Math.floor((beginMs + chance.between(-60_000, safetyMs)) * 1_000),
+      gone: Infinity,
+      isSurprise: false,
+      always: false,
+      text,
+      bytes: Buffer.from(text, 'utf8'),
+      poor: undefined,
+      uid: uidOf([source, String(logId), logTimestamp, actionAttempted, result, resultReason]),
+      result,
+    };
+  });
 }
 
 /**
@@ -195,12 +238,12 @@ function identityTime(logTimestamp: string): string {
   return logTimestamp.includes('.') ? logTimestamp.replace(/0+$/, '').replace(/\.$/, '') : logTimestamp;
 }
 
-function uidOf(parts: readonly string[]): string {
+function uidOf(parts: readonly (string | null)[]): string {
   const hash = createHash('sha256');
   for (const part of ['waybill/1', ...parts]) {
-    const bytes = Buffer.from(part, 'utf8');
-    const length = Buffer.alloc(4);
-    length.writeUInt32BE(bytes.length);
+    const bytes = Buffer.from(part ?? '', 'utf8');
+    const length = Buffer.alloc(4, 0xff);
+    if (part !== null) length.writeUInt32BE(bytes.length);
     hash.update(length).update(bytes);
   }
   return hash.digest('hex').slice(0, 32);

@@ -187,6 +187,7 @@ function calmEnvironment(seed: number): Environment {
         sameLogId: 'off',
       },
       ...{ collisions: false, unreadable: 'off', unreadableMatches: 'always', wrongNode: 'off', padBytes: 0, purge: false },
+      ...{ nulls: 'off', placeholders: false },
     },
     ...{
       rights: chance.is(0.25) ? 'rows' : 'whole',
@@ -208,6 +209,9 @@ function calmEnvironment(seed: number): Environment {
         beforeFirst: 'refused',
         empties: 'page',
         gateway: 'off',
+        refusedForm: 'none',
+        zone: undefined,
+        hasDeadName: false,
       },
       ...{ order: 'ascending', hidden: 'off', pastEnd: 'empty', lowerBound: 'included', upperBound: 'included', cutMicros: 1 },
       ...{ total: 'true', totalCap: 1_000, totalLagMs: 1_000, dates: 'right', nodeOffMs: 0, lead: undefined, latencyMs: 2 },
