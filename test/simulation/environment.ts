@@ -511,10 +511,12 @@ function withOddity(drawn: Environment): Environment {
   const odd = (more: Partial<Environment['service']>): Environment => ({ ...drawn, service: { ...service, hidden: 'off', ...more } });
   const what = chance.pick(['zone', 'zone', 'form', 'items', 'placeholders'] as const);
   switch (what) {
-    case 'zone':
-      return odd({
-        zone: { offsetMicros: chance.pick(zoneHours) * 3_600_000_000, fromMs: chance.is(0.7) ? 0 : chance.between(0, 30 * second) },
-      });
+    case 'zone': {
+      const zone = { offsetMicros: chance.pick(zoneHours) * 3_600_000_000, fromMs: chance.is(0.7) ? 0 : chance.between(0, 30 * second) };
+      // Windows must become due before faults end: each life measures the clock of the service first.
+      const machine = { ...drawn.machine, killEvery: Math.max(drawn.machine.killEvery, 400), lifeMs: undefined };
+      return { ...odd({ zone }), safetyMs: Math.max(drawn.safetyMs, measuredMs), machine };
+    }
     case 'form':
       // The oracle takes a query with both times for that of a window.
       return odd({ refusedForm: chance.pick(drawn.history ? ['no times', 'both times'] : ['no times', 'start', 'both times']) });
