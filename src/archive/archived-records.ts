@@ -4,7 +4,7 @@
  */
 import type { KeyObject } from 'node:crypto';
 import { WaybillError } from '../errors/errors.ts';
-import type { ArchivedPart, ArchivedRecords, Entry, Limit, LineRange } from '../model/journal.ts';
+import type { ArchivedRecords, Entry, Limit } from '../model/journal.ts';
 import type { Micros } from '../model/time.ts';
 import { readRecord } from '../record/read.ts';
 import { checkpointPath } from './checkpoint.ts';
@@ -27,12 +27,11 @@ export interface JournalEnd {
 /** Closed with the reader. */
 type OpenStore = ArchiveStore & Partial<AsyncDisposable>;
 
-/** Lines with the numbers after `after`, up to and including `through`: a verified segment, or lines that cannot be read. */
-interface Part extends LineRange {
-  /** Undefined for lines that cannot be read. */
-  readonly entries?: readonly ArchivedEntry[];
-  /** Set when a file is there, but none leads to the signed root. */
-  readonly isAltered?: boolean;
+/** The records of a verified segment, whose lines have the numbers after `after`, up to and including `through`. */
+interface Segment {
+  readonly after: number;
+  readonly through: number;
+  readonly entries: readonly ArchivedEntry[];
 }
 
 export class ArchivedRecordReader implements ArchivedRecords {
@@ -44,13 +43,13 @@ export class ArchivedRecordReader implements ArchivedRecords {
   readonly #newest: number;
   /** Paths by their first leaf: more than one if an attempt was not finished. */
   readonly #segments: ReadonlyMap<number, readonly string[]>;
-  /** The first leaves, ascending. */
-  readonly #leaves: readonly number[];
   /** By the number of a checkpoint that a search has read. */
   readonly #sizes = new Map<number, number>();
   /** The tree of checkpoint `number`. */
   #at: { readonly number: number; readonly tree: TiledTree } = { number: 0, tree: TiledTree.empty() };
-  #segment: Part = { after: 0, through: 0 };
+  /** By the last record of a segment: the last line before the next record. Its segment may be removed before the replay is complete. */
+  readonly #ends = new Map<number, number>();
+  #segment: Segment = { after: 0, through: 0, entries: [] };
 
   private constructor(
     store: OpenStore,
@@ -70,7 +69,6 @@ export class ArchivedRecordReader implements ArchivedRecords {
     this.#segments = new Map(
       [...Map.groupBy(named, ({ firstLeaf }) => firstLeaf)].map(([leaf, names]) => [leaf, names.map(({ path }) => path)]),
     );
-    this.#leaves = [...this.#segments.keys()].sort((a, b) => a - b);
   }
 
   /**
@@ -84,59 +82,48 @@ export class ArchivedRecordReader implements ArchivedRecords {
     return new ArchivedRecordReader(store, keys, end, newest, checkpoint, await Array.fromAsync(store.list('segments/')));
   }
 
-  async read(after: number, { records, bytes }: Limit, skippedThrough?: number): Promise<ArchivedPart> {
+  async read(after: number, { records, bytes }: Limit): Promise<readonly Entry[]> {
     const found: Entry[] = [];
-    const missing: LineRange[] = [];
-    const end = skippedThrough ?? this.lines;
     let length = 0;
     let at = after;
-    while (found.length < records && at < end) {
-      let part: Part;
+    while (found.length < records && at < this.lines) {
+      let segment: Segment;
       try {
-        part = await this.#partAfter(at, skippedThrough !== undefined);
+        segment = await this.#segmentAfter(at);
       } catch (thrown) {
-        // The records before an object that cannot be read are returned first.
         if (found.length > 0) break;
         throw thrown;
       }
-      const through = Math.min(part.through, end);
-      if (!part.entries) missing.push({ after: at, through });
-      for (const entry of part.entries ?? []) {
-        if (entry.seq <= at || entry.seq > end) continue;
+      for (const entry of segment.entries) {
+        if (entry.seq <= at) continue;
         length += entry.bytes.length;
-        const last = found.at(-1);
-        if (last && (found.length === records || length > bytes))
-          return { entries: found, through: last.seq, missing: missing.filter((range) => range.after < last.seq) };
+        if (found.length === records || (found.length > 0 && length > bytes)) return found;
         found.push(entry);
       }
-      at = through;
+      at = segment.through;
+      const last = found.at(-1);
+      if (last) this.#ends.set(last.seq, at);
     }
-    return { entries: found, through: at, missing };
+    return found;
+  }
+
+  endOf(line: number): number {
+    const end = this.#ends.get(line) ?? line;
+    this.#ends.clear();
+    return end;
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.#store[Symbol.asyncDispose]?.();
   }
 
-  /** @throws WaybillError `archive_broken`, unless `isSkipped`, for an altered segment, and for missing ones that no segment follows */
-  async #partAfter(after: number, isSkipped: boolean): Promise<Part> {
+  /** The segment that has the line behind `after`: it extends the tree of a checkpoint to the root of the next one. */
+  async #segmentAfter(after: number): Promise<Segment> {
     if (this.#segment.after <= after && after < this.#segment.through) return this.#segment;
     const { number, size } = await this.#lastUpTo(after);
-    const part = await this.#part(number, size, await this.#checkpoint(number + 1));
-    if (part.entries) this.#segment = part;
-    else if (!isSkipped && (part.isAltered || part.through === this.lines)) {
-      const reason = part.isAltered
-        ? `no segment of this name leads to the root that the checkpoint of ${part.through} lines signs`
-        : 'it is missing, and no segment follows';
-      throw broken(`segments/${String(size).padStart(16, '0')}-…`, reason);
-    }
-    return part;
-  }
-
-  /** The segment that extends the tree of checkpoint `number` to the root of the next checkpoint. */
-  async #part(number: number, after: number, to: Checkpoint): Promise<Part> {
+    const to = await this.#checkpoint(number + 1);
     let isAltered = false;
-    for (const path of this.#segments.get(after) ?? []) {
+    for (const path of this.#segments.get(size) ?? []) {
       const bytes = await this.#store.read(path);
       if (!bytes) continue;
       const tree = (await this.#treeAt(number)).copy();
@@ -144,17 +131,24 @@ export class ArchivedRecordReader implements ArchivedRecords {
       tree.takeTiles();
       if (entries && tree.size === to.size && equal(tree.root(), to.root)) {
         this.#at = { number: number + 1, tree };
-        return { after, through: to.size, entries };
+        return (this.#segment = { after: size, through: to.size, entries });
       }
       isAltered = true;
     }
-    return { after, through: isAltered ? to.size : await this.#endOfMissing(after), isAltered };
+    const last = isAltered ? to.size : await this.#endOfMissing(size);
+    const file = `segments/${String(size).padStart(16, '0')}-…`;
+    const reason = isAltered ? `no file "${file}" leads to the root that the checkpoint signs` : `"${file}" is missing`;
+    const others = last === this.lines ? ', and no segment follows' : '';
+    throw new WaybillError(
+      'archive_broken',
+      `cannot read the lines ${after + 1} to ${last} of the archive: ${reason}${others}; "--from ${last + 1}" goes on behind them, and "waybill archive verify" examines the archive`,
+    );
   }
 
   /** The line before the next segment. A name inside a signed segment is the name of none. */
   async #endOfMissing(after: number): Promise<number> {
-    const next = this.#leaves[indexAfter(this.#leaves, after)];
-    if (next === undefined) return this.lines;
+    let next = this.lines;
+    for (const leaf of this.#segments.keys()) if (leaf > after && leaf < next) next = leaf;
     const { number, size } = await this.#lastUpTo(next);
     return size === next ? next : (await this.#checkpoint(number + 1)).size;
   }
@@ -246,15 +240,4 @@ class ArchivedEntry implements Entry {
 
 function broken(path: string, reason: string): WaybillError {
   return new WaybillError('archive_broken', `cannot read "${path}" of the archive: ${reason}; see "waybill archive verify"`);
-}
-
-/** The index of the first number after `value` in ascending numbers. */
-function indexAfter(numbers: readonly number[], value: number): number {
-  let [low, high] = [0, numbers.length];
-  while (low < high) {
-    const middle = Math.floor((low + high) / 2);
-    if ((numbers[middle] ?? Infinity) > value) high = middle;
-    else low = middle + 1;
-  }
-  return low;
 }

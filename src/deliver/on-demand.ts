@@ -1,15 +1,6 @@
 /** On-demand sends for an operator: retries of dead letters, test events, replays. They run between two batches and move no position. */
 import { codeOf, WaybillError, messageOf } from '../errors/errors.ts';
-import type {
-  ArchivedRecords,
-  ArchiveReplay,
-  DeliverJournal,
-  DeadLetterResult,
-  Limit,
-  LineRange,
-  Operation,
-  ReplayRange,
-} from '../model/journal.ts';
+import type { ArchivedRecords, ArchiveReplay, DeliverJournal, DeadLetterResult, Limit, Operation, ReplayRange } from '../model/journal.ts';
 import type { Message, Rejection } from '../model/sink.ts';
 import type { Log, Meters } from '../model/telemetry.ts';
 import type { Clock } from '../model/time.ts';
@@ -316,7 +307,7 @@ export class OnDemand {
     } else if (messages.length > 0) {
       rejected = await sender.deliver(open, replay.batchOf(prepared, journal.sinkProgress(id).delivered), entries);
     } else await clock.sleep(0, open.stop);
-    this.#logSkipped(replay, replay.acknowledged(prepared, rejected));
+    replay.acknowledged(prepared, rejected);
     const stored = replay.stored();
     if (!stored) return;
     this.#parts.archiveRetries.recovered();
@@ -340,15 +331,8 @@ export class OnDemand {
     return replay.isEnded || replay !== this.#replay;
   }
 
-  #logSkipped(replay: Replay, ranges: readonly LineRange[]): void {
-    const { archive } = replay.progress();
-    for (const { after, through } of ranges)
-      this.#parts.log.write('sink.archive_lines_skipped', { sink: this.#parts.id, archive, from: after + 1, through });
-  }
-
   async #completeReplay(replay: Replay, { stop }: OpenSink): Promise<void> {
     const { id, clock, log, journal, acknowledger } = this.#parts;
-    this.#logSkipped(replay, replay.completed());
     const store = async (): Promise<void> => {
       if (!replay.stored()) await journal.resent(id, replay.resent());
       else if (!this.#isOver(replay)) await journal.archiveReplayed(id, undefined);
@@ -359,9 +343,9 @@ export class OnDemand {
     replay.end(clock.now());
     // The command that started this replay reads its end before another one continues.
     this.#continueAt = Math.max(this.#continueAt, clock.monotonic() + minEndMs);
-    const { archive, first, last, sent, rejected, skipped } = replay.progress();
+    const { archive, first, last, sent, rejected, leftOut } = replay.progress();
     if (archive === undefined) log.write('sink.replay_completed', { sink: id, from: first, through: last, sent, rejected });
-    else log.write('sink.archive_replay_completed', { sink: id, archive, sent, rejected, skipped });
+    else log.write('sink.archive_replay_completed', { sink: id, archive, sent, rejected, leftOut });
   }
 }
 

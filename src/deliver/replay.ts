@@ -1,13 +1,11 @@
 /** The batches and the progress of a replay to one sink, from the journal or from an archive. Does not send. */
 import { WaybillError } from '../errors/errors.ts';
 import {
-  skippedLines,
   type ArchivedRecords,
   type ArchiveReplay,
   type DeliverJournal,
   type Entry,
   type Limit,
-  type LineRange,
   type ReplayProgress,
   type ReplayRange,
   type Resent,
@@ -17,7 +15,6 @@ import type { Batch } from '../model/sink.ts';
 import type { Clock } from '../model/time.ts';
 import { Batches, type Prepared } from './batcher.ts';
 import type { Pipeline } from './pipeline.ts';
-import { merged, reached, type Reached } from './skipped-lines.ts';
 
 /** The entries of a replay. */
 interface ReplaySource extends Partial<AsyncDisposable> {
@@ -25,12 +22,12 @@ interface ReplaySource extends Partial<AsyncDisposable> {
   readonly range: ReplayRange;
   /** Approximate number of entries. */
   readonly expected: number;
-  /** Set for a replay from an archive: its progress, without the counts of records. */
+  /** Set for a replay from an archive: as it began, with the identity of the archive once it was read. */
   readonly archiveReplay?: ArchiveReplay;
-  /** Opens the archive, unless it is open. @returns the entry to continue after */
-  open?(): Promise<number>;
-  /** Each entry up to this one was resolved; undefined: every entry. @returns the lines that were skipped now */
-  resolved?(through?: number): readonly LineRange[];
+  /** Opens the archive, unless it is open. @param at  the replay continues after this line */
+  open?(at: number): Promise<void>;
+  /** Call when each record up to this line was resolved. @returns the line to continue after */
+  resolved?(line: number): number;
   /** @returns `after`: the given entry, or the last pruned entry if that is later */
   read(after: number, limit: Limit): Promise<{ readonly after: number; readonly entries: readonly Entry[] }>;
 }
@@ -86,7 +83,7 @@ export class Replay {
   /** @returns the next batch, or the same one until it is acknowledged; undefined when the range is complete */
   async next(): Promise<Prepared | undefined> {
     const { source } = this.#parts;
-    if (source.open) this.#at = await source.open();
+    await source.open?.(this.#at);
     this.#batches.restart(this.#at);
     let prepared: Prepared | undefined;
     try {
@@ -98,6 +95,8 @@ export class Replay {
       if (!prepared) throw thrown;
     }
     this.#error = undefined;
+    // Lines of the ledger may follow the last record.
+    if (!prepared && source.archiveReplay) this.#at = source.expected;
     return prepared;
   }
 
@@ -106,19 +105,12 @@ export class Replay {
     return { messages, bytes, /* mutant: replay-position */ through: present, uncertain: true, onDemand: 'replay' };
   }
 
-  /** @returns the lines of an archive that were skipped before the end of the batch */
-  acknowledged({ messages, through, count }: Prepared, rejected: number): readonly LineRange[] {
-    this.#at = through.seq;
+  acknowledged({ messages, through, count }: Prepared, rejected: number): void {
+    this.#at = this.#parts.source.resolved?.(through.seq) ?? through.seq;
     this.#passed += count;
     // A rejected entry has no message if it could not be encoded.
     this.#sent += Math.max(0, messages.length - rejected);
     this.#rejected += rejected;
-    return this.#parts.source.resolved?.(through.seq) ?? [];
-  }
-
-  /** Call when the range is complete. @returns the lines of an archive that were skipped at its end */
-  completed(): readonly LineRange[] {
-    return this.#parts.source.resolved?.() ?? [];
   }
 
   end(at: number, state: 'done' | 'cancelled' = 'done'): void {
@@ -155,20 +147,19 @@ export class Replay {
    */
   stored(): ArchiveReplay | undefined {
     const { archiveReplay } = this.#parts.source;
-    return archiveReplay && { ...archiveReplay, sent: this.#sent, rejected: this.#rejected };
+    return archiveReplay && { ...archiveReplay, at: this.#at, sent: this.#sent, rejected: this.#rejected };
   }
 
   progress(): ReplayProgress {
     const { source, began } = this.#parts;
     const { range, expected, archiveReplay } = source;
-    const at = archiveReplay?.at ?? this.#at;
     return {
       ...range,
       state: this.#ended?.state ?? (this.#error === undefined ? 'running' : 'failed'),
-      ...(archiveReplay && { archive: archiveReplay.archive, skipped: skippedLines(archiveReplay) }),
+      ...(archiveReplay && { archive: archiveReplay.archive, leftOut: archiveReplay.leftOut ?? 0 }),
       ...(this.#error !== undefined && { error: this.#error }),
-      at,
-      passed: archiveReplay ? at : this.#passed,
+      at: this.#at,
+      passed: archiveReplay ? this.#at : this.#passed,
       expected,
       sent: this.#sent,
       rejected: this.#rejected,
@@ -219,20 +210,12 @@ export class ArchiveSource implements ReplaySource {
   #records: ArchivedRecords | undefined;
   #origin: string | undefined;
   #lines: number;
-  #reached: Reached;
-  /** Of the lines up to this one, nothing is left to read since the archive was opened. */
-  #cursor = 0;
-  /** Missing lines after `#cursor` that were found by the last reads. */
-  #missing: readonly LineRange[] = [];
-  /** By the last record of each of these reads: the line before the next record. */
-  readonly #ends = new Map<number, number>();
 
   constructor(replay: ArchiveReplay, open: () => Promise<ArchivedRecords>) {
     this.#replay = replay;
     this.#open = open;
     this.#origin = replay.origin;
     this.#lines = replay.at;
-    this.#reached = replay;
   }
 
   get range(): ReplayRange {
@@ -244,21 +227,14 @@ export class ArchiveSource implements ReplaySource {
   }
 
   get archiveReplay(): ArchiveReplay {
-    const { at, skipped, abandoned } = this.#reached;
-    return { ...this.#replay, origin: this.#origin, at, skipped, abandoned };
+    return { ...this.#replay, origin: this.#origin };
   }
 
-  /**
-   * An archive that is opened again is searched for the lines that were skipped.
-   * @throws WaybillError `archive_broken` when the archive cannot be read, or is another one than before; EmptyArchive when it was never written
-   */
-  async open(): Promise<number> {
-    this.#missing = [];
-    this.#ends.clear();
-    if (this.#records) return this.#cursor;
+  /** @throws WaybillError `archive_broken` when the archive cannot be read, or is another one than before; EmptyArchive when it was never written */
+  async open(at: number): Promise<void> {
+    if (this.#records) return;
     const { archive } = this.#replay;
     const { origin, lines } = (this.#records = await this.#open());
-    const { at } = this.#reached;
     if (lines === 0)
       throw new (this.#origin === undefined ? EmptyArchive : WaybillError)(
         'archive_broken',
@@ -271,43 +247,21 @@ export class ArchiveSource implements ReplaySource {
         `cannot continue the replay from "${archive}" after line ${at} of "${this.#origin}": the archive is now "${origin}" with ${lines} lines`,
       );
     this.#lines = lines;
-    return (this.#cursor = 0);
   }
 
   /** @throws WaybillError `archive_broken` when an object is missing, or does not match its signature */
-  async read(given: number, limit: Limit): Promise<{ readonly after: number; readonly entries: readonly Entry[] }> {
-    const { at, skipped = [] } = this.#reached;
-    // Looks once for the missing lines after the record of the last read: they are in `#missing` already.
-    const after = this.#ends.get(given) ?? given;
-    for (const range of skipped.filter(({ through }) => through > after)) {
-      const entries = await this.#read(Math.max(after, range.after), limit, range.through);
-      if (entries.length > 0) return { after: given, entries };
-    }
-    return { after: given, entries: await this.#read(Math.max(after, at), limit) };
+  async read(after: number, limit: Limit): Promise<{ readonly after: number; readonly entries: readonly Entry[] }> {
+    if (!this.#records) throw new WaybillError('aborted', 'the archive was closed');
+    return { after, entries: await this.#records.read(after, limit) };
   }
 
-  resolved(record = this.#lines): readonly LineRange[] {
-    const through = this.#ends.get(record) ?? record;
-    const { at } = this.#reached;
-    const skipped = merged(this.#missing.filter(({ after }) => at <= after && after < through));
-    this.#reached = reached(this.#reached, { after: this.#cursor, through }, this.#missing);
-    this.#cursor = through;
-    this.#missing = [];
-    return skipped;
+  resolved(line: number): number {
+    return this.#records?.endOf(line) ?? line;
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
     const records = this.#records;
     this.#records = undefined;
     await records?.[Symbol.asyncDispose]();
-  }
-
-  async #read(after: number, limit: Limit, skippedThrough?: number): Promise<readonly Entry[]> {
-    if (!this.#records) throw new WaybillError('aborted', 'the archive was closed');
-    const { entries, through, missing } = await this.#records.read(after, limit, skippedThrough);
-    const last = entries.at(-1);
-    if (last) this.#ends.set(last.seq, through);
-    this.#missing = [...this.#missing, ...missing];
-    return entries;
   }
 }

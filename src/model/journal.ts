@@ -241,12 +241,6 @@ export interface ReplayRange {
   readonly times: Window | undefined;
 }
 
-/** Lines of an archive: those after line `after`, up to and including line `through`. */
-export interface LineRange {
-  readonly after: number;
-  readonly through: number;
-}
-
 /** A replay of the records of an archive to a sink, with its progress. It continues after a restart. */
 export interface ArchiveReplay {
   /** The id of the sink that writes the archive. */
@@ -259,19 +253,12 @@ export interface ArchiveReplay {
   readonly began: number;
   /** The identity of the archive; undefined before it was read. */
   readonly origin?: string | undefined;
-  /** Each line up to this one was resolved or skipped. */
+  /** The replay continues after this line: each record before was resolved, except on lines that an operator left out. */
   readonly at: number;
-  /** Lines up to `at` whose segments were missing, in order: sent when a later attempt finds them. Default none. */
-  readonly skipped?: readonly LineRange[] | undefined;
-  /** The number of lines that were skipped in addition, and are not looked for again. Default 0. */
-  readonly abandoned?: number | undefined;
+  /** The number of lines that an operator left out. Default 0. */
+  readonly leftOut?: number | undefined;
   readonly sent: number;
   readonly rejected: number;
-}
-
-/** @returns the number of lines that a replay skipped */
-export function skippedLines({ skipped = [], abandoned = 0 }: Pick<ArchiveReplay, 'skipped' | 'abandoned'>): number {
-  return skipped.reduce((sum, { after, through }) => sum + through - after, abandoned);
 }
 
 /** The records of an archive, verified when they are read. The `seq` of an entry is the number of its line. */
@@ -281,19 +268,12 @@ export interface ArchivedRecords extends AsyncDisposable {
   /** The number of its lines; 0 before its first checkpoint. */
   readonly lines: number;
   /**
-   * The records after line `after`, in order, up to a limit; at least one if one exists. Missing segments are left out.
-   * @param skippedThrough  set to look again for lines that were left out, up to this one: then altered segments are left out too
-   * @throws WaybillError `archive_broken` for an altered object, and for missing segments at the end of the archive
+   * The records after line `after`, in order, up to a limit; at least one if one exists. Records before lines that cannot be read are returned.
+   * @throws WaybillError `archive_broken` if the next lines are missing or altered: the message has their numbers
    */
-  read(after: number, limit: Limit, skippedThrough?: number): Promise<ArchivedPart>;
-}
-
-export interface ArchivedPart {
-  readonly entries: readonly Entry[];
-  /** No other record is on a line up to this one. */
-  readonly through: number;
-  /** The lines up to `through` that were left out, in order. */
-  readonly missing: readonly LineRange[];
+  read(after: number, limit: Limit): Promise<readonly Entry[]>;
+  /** @returns the line of the last record read, or a later one that no other record precedes. Call once the records were resolved. */
+  endOf(line: number): number;
 }
 
 /**
@@ -310,8 +290,8 @@ export interface ReplayProgress extends ReplayRange {
   readonly state: 'running' | 'done' | 'failed' | 'cancelled' | 'stopped';
   /** Set for a replay from an archive: its sink. Then entries are lines of the archive. */
   readonly archive?: string | undefined;
-  /** The number of lines that were skipped: the archive did not have their segments. */
-  readonly skipped?: number | undefined;
+  /** The number of lines of the archive that an operator left out. */
+  readonly leftOut?: number | undefined;
   /** Set when it failed. */
   readonly error?: string | undefined;
   readonly at: number;

@@ -662,25 +662,18 @@ export const logEvents = {
   'sink.archive_replay_completed': {
     level: 'info',
     message: 'replay from the archive completed',
-    fields: 'sink archive sent rejected skipped',
-    meaning: 'The sink received the records that the archive has. `skipped` is the number of lines whose segments are missing.',
-  },
-  'sink.archive_lines_skipped': {
-    level: 'warn',
-    message: 'the archive of a replay lacks lines',
-    fields: 'sink archive from through',
+    fields: 'sink archive sent rejected leftOut',
     meaning:
-      'The segments of the lines `from` to `through` are missing: their retention ended, or they were lost. The replay continues after them. ' +
-      'If a later attempt or start finds the segments before the replay is complete, it sends these lines.',
+      'The sink received the records on each line of the archive, except on the `leftOut` lines that an operator left out (`waybill replay --archive --from LINE`).',
   },
   'sink.archive_replay_failed': {
     level: 'error',
     message: 'replay from the archive failed',
     fields: 'sink archive at code retryInMs error',
     meaning:
-      'The archive cannot be read after line `at`, was altered there, or lacks its newest segments: see `waybill archive verify`. ' +
-      'The records before it were sent, and new records are delivered. ' +
-      'The daemon tries again after `retryInMs`, and continues after line `at`.',
+      'The archive cannot be read after line `at`: the error names the lines that are missing or altered. The records before them were sent, and new ' +
+      'records are delivered. The daemon tries again after `retryInMs`, and continues after line `at`; `waybill replay --archive --from LINE` goes on ' +
+      'behind the lines.',
   },
   'sink.archive_record_rejected': {
     level: 'error',

@@ -178,8 +178,10 @@ const rules: readonly Rule[] = [
     ({ state, replay }) => state !== 'retired' && replay?.state === 'failed',
     ({ id, replay: { archive = '', error = '', sent = 0 } = {} }) => ({
       what: `Sink ${id}: the replay from the archive ${archive} failed after ${counted(sent, 'record')}: ${error}.`,
-      lost: 'New records are delivered. The replay continues when the archive can be read; what the archive has lost is not sent.',
-      operation: `waybill check --sink ${archive}; then waybill archive verify --sink ${archive} --key FILE. If the archive is lost: waybill replay cancel --sink ${id}`,
+      lost: 'Nothing else is lost: new records are delivered, and the replay continues by itself when the archive can be read.',
+      operation:
+        `waybill check --sink ${archive}; waybill archive verify --sink ${archive} --key FILE. To go on without lines that the archive has lost: ` +
+        `waybill replay --sink ${id} --archive ${archive} --from LINE, behind the lines named above. If the archive is lost: waybill replay cancel --sink ${id}`,
       code: 'replay',
     }),
   ),

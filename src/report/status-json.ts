@@ -108,8 +108,8 @@ function sinkJson(sink: SinkSnapshot, snapshot: Snapshot) {
   };
 }
 
-function replayJson({ archive, state, sent, rejected, skipped, error }: ReplayProgress) {
-  return { archive: archive ?? null, state, sent, rejected, skipped: skipped ?? 0, error: error ?? null };
+function replayJson({ archive, state, sent, rejected, leftOut, error }: ReplayProgress) {
+  return { archive: archive ?? null, state, sent, rejected, leftOut: leftOut ?? 0, error: error ?? null };
 }
 
 function backfillJson({ from, to, closedUntil, state, records, order, perSecond, secondsLeft }: BackfillProgress) {

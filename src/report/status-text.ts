@@ -166,7 +166,7 @@ function sinkLines(snapshot: Snapshot, found: readonly Problem[], maxLines: numb
 /** The progress of a replay that has not ended. */
 function replayLine({ id, replay }: SinkSnapshot): string[] {
   if (!replay || replay.state === 'done' || replay.state === 'cancelled') return [];
-  const { archive, state, at, passed, expected, sent, skipped = 0, error } = replay;
+  const { archive, state, at, passed, expected, sent, leftOut = 0, error } = replay;
   // The number of lines is known only while the archive is read.
   const progress =
     state !== 'running'
@@ -176,8 +176,8 @@ function replayLine({ id, replay }: SinkSnapshot): string[] {
         : `${Math.min(100, Math.floor((100 * passed) / expected))} %`;
   const from = archive === undefined ? '' : ` from the archive ${archive}`;
   const failure = error === undefined ? '' : `; last attempt: ${printable(error)}`;
-  const absent = skipped === 0 ? '' : `, ${counted(skipped, 'line')} skipped: the archive does not have their segments`;
-  return [`${id}: replay${from}, ${progress}, ${counted(sent, 'record')} sent${absent}${failure}`];
+  const without = leftOut === 0 ? '' : `, ${counted(leftOut, 'line')} left out by --from`;
+  return [`${id}: replay${from}, ${progress}, ${counted(sent, 'record')} sent${without}${failure}`];
 }
 
 /** A filter that has passed nothing may be misspelt. */

@@ -3,7 +3,7 @@
  * without a daemon.
  */
 import { generateKeyPairSync } from 'node:crypto';
-import { existsSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { gunzipSync } from 'node:zlib';
 import { expect, test } from 'vitest';
 import { S3Model } from '../support/sinks/s3-model.ts';
@@ -50,7 +50,9 @@ test('a new sink receives each archived record once although the daemon is kille
     await last.logged('sink.archive_replay_failed');
     expect(await place.waybill('status', '--exit-code', '--config', 'waybill.yaml')).toMatchObject({
       code: 3,
-      stdout: expect.stringMatching(/^siem: replay from the archive evidence, .*; last attempt: cannot read "segments/m) as string,
+      stdout: expect.stringMatching(
+        /^siem: replay from the archive evidence, .*; last attempt: cannot read the lines \d+ to \d+ of the archive/m,
+      ) as string,
     });
     renameSync(away, segments);
     await last.logged('sink.archive_replay_completed');
@@ -70,7 +72,25 @@ test('a new sink receives each archived record once although the daemon is kille
     expect(await replay()).toMatchObject({ code: 0, stdout: `replay to again finished: ${truth.length} records sent\n` });
     expect(compare(linesOf(place.path('again.ndjson')), truth, (line) => line)).toEqual(exactlyOnce);
 
-    // An altered archive is not sent at all.
+    // A segment is lost: the replay names its lines, sends what is before them, and goes on behind them only when told.
+    const names = readdirSync(place.path('archive/segments')).sort();
+    expect(names.length).toBeGreaterThan(2);
+    const [, lost = '', following = ''] = names;
+    const [before, through] = [Number(lost.slice(0, 16)), Number(following.slice(0, 16))];
+    const inLost = gunzipSync(readFileSync(place.path(`archive/segments/${lost}`))).toString().split('\n').filter((line) => line.includes('"kind":"record"')).length; // prettier-ignore
+    rmSync(place.path(`archive/segments/${lost}`));
+    const named = `cannot read the lines ${before + 1} to ${through} of the archive`;
+    expect(await replay()).toMatchObject({ code: 1, stderr: expect.stringContaining(named) as string });
+    const command = ['replay', '--sink', 'again', '--archive', 'evidence', '--from', String(through + 1), '--yes', '--json'];
+    const went = await place.waybill(...command, '--config', 'waybill.yaml');
+    expect([went.code, JSON.parse(went.stdout)]).toMatchObject([
+      0,
+      { state: 'done', sent: truth.length - inLost, leftOut: through - before },
+    ]);
+    const held = 2 * truth.length - inLost;
+    expect(linesOf(place.path('again.ndjson'))).toHaveLength(held);
+
+    // An archive without its segments is not sent at all.
     for (const name of readdirSync(place.path('archive/segments'))) rmSync(place.path(`archive/segments/${name}`));
     const failed = await replay();
     expect(failed).toMatchObject({ code: 1, stderr: expect.stringMatching(/archive verify.*run the command again to continue/) as string });
@@ -81,7 +101,7 @@ test('a new sink receives each archived record once although the daemon is kille
     expect(
       await place.waybill('replay', '--sink', 'again', '--archive', 'evidence', '--from', '-7d', '--yes', '--config', 'waybill.yaml'),
     ).toMatchObject({ code: 2, stderr: expect.stringContaining('"waybill replay cancel --sink again" ends it') as string });
-    expect(linesOf(place.path('again.ndjson'))).toHaveLength(truth.length);
+    expect(linesOf(place.path('again.ndjson'))).toHaveLength(held);
 
     // The state stores that replay. An operator ends it, as no attempt can succeed.
     const cancel = () => place.waybill('replay', 'cancel', '--sink', 'again', '--yes', '--config', 'waybill.yaml');

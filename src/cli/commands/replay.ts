@@ -21,7 +21,10 @@ const timeOrPosition = 'a time, a date, -7d, or the number of an entry';
 const options = {
   sink: required(text('ID', 'sink')),
   archive: text('ID', 'send the records of this archive sink instead of records of the journal'),
-  from: text('T|POSITION', `${timeOrPosition}; with a time, records without a readable time are left out; required without --archive`),
+  from: text(
+    'T|POSITION',
+    `${timeOrPosition}; with a time, records without a readable time are left out; with --archive, a number is a line of the archive; required without --archive`,
+  ),
   to: text('T|POSITION', `${timeOrPosition}; default everything that the sink received`),
   ...operationOptions,
 };
@@ -37,7 +40,8 @@ duplicates. Dead letters are not included; see waybill dead-letters. An interrup
 
 With --archive, the records come from an archive, which is independent of journal.retention. It has only what its filter, sources and privacy
 rules kept. Ledger entries are not sent. Waybill verifies the records before it sends them. The daemon continues an
-interrupted replay, also after a restart. Waybill logs a record that the sink rejects, and stores no dead letter.`,
+interrupted replay, also after a restart. The replay stops at the first line that is missing or altered, and names it;
+--from LINE goes on behind it, without the records of the lines left out. Waybill logs a record that the sink rejects, and stores no dead letter.`,
   options,
   subcommands: {
     cancel: subcommand({ summary: 'cancels the replay to a sink; a restart does not resume it', options: cancelOptions, run: cancel }),
@@ -45,6 +49,7 @@ interrupted replay, also after a restart. Waybill logs a record that the sink re
   examples: [
     'waybill replay --sink siem --from -7d',
     'waybill replay --sink siem --archive evidence --from 2026-01-01',
+    "waybill replay --sink siem --archive evidence --from 1201 --reason 'the lines 601 to 1,200 are lost, ticket 4711'",
     "waybill replay --sink export --from 120000 --to 125000 --reason 'file was lost, ticket 4711' --yes",
   ],
   run,
@@ -87,7 +92,7 @@ async function run(values: Values, io: Io): Promise<number> {
     throw new WaybillError('aborted', `the replay to the sink "${sink.id}" was cancelled after ${counted(done.sent, 'record')}`);
   if (values.json) printJson(io, { sink: sink.id, ...(done && jsonOf(done)) });
   else if (done?.state === 'done')
-    io.stdout.write(`replay to ${sink.id} finished: ${counted(done.sent, 'record')} sent${rejectedText(done)}${skippedText(done)}\n`);
+    io.stdout.write(`replay to ${sink.id} finished: ${counted(done.sent, 'record')} sent${rejectedText(done)}${leftOutText(done)}\n`);
   return done === undefined || done.rejected === 0 ? 0 : 1;
 }
 
@@ -106,8 +111,8 @@ function rejectedText({ rejected, archive }: ReplayProgress): string {
   return `, ${grouped(rejected)} rejected: ${archive === undefined ? 'waybill dead-letters list' : 'the log of the daemon names them'}`;
 }
 
-function skippedText({ skipped = 0 }: ReplayProgress): string {
-  return skipped === 0 ? '' : `; skipped ${counted(skipped, 'line')} that the archive no longer has`;
+function leftOutText({ leftOut = 0 }: ReplayProgress): string {
+  return leftOut === 0 ? '' : `; not the records on ${counted(leftOut, 'line')} that --from left out`;
 }
 
 type Range = Pick<Extract<OperationRequest, { operation: 'replay' }>, 'first' | 'last' | 'from' | 'to'>;
@@ -125,7 +130,7 @@ function rangeOf({ from, to, archive }: Values): { readonly range: Range; readon
     ...(first && ('seq' in first ? { first: first.seq } : { from: rfc3339(first.at) })),
     ...(last && ('seq' in last ? { last: last.seq } : { to: rfc3339(last.at) })),
   };
-  return { range, text: `from ${first ? boundText(first) : 'the beginning'} ${last ? `to ${boundText(last)}` : 'on'}` };
+  return { range, text: `from ${first ? boundText(first, archive) : 'the beginning'} ${last ? `to ${boundText(last, archive)}` : 'on'}` };
 }
 
 /** Shows the progress of the running daemon. Ending this display does not end the replay. */
@@ -160,9 +165,9 @@ function progressText(sink: string, { passed, expected, sent, began }: ReplayPro
   return `replay to ${sink}: ${Math.min(100, Math.floor((100 * passed) / Math.max(1, expected)))} %, ${grouped(sent)} records sent${left}`;
 }
 
-function jsonOf({ state, archive, skipped, first, last, times, passed, expected, sent, rejected: refused }: ReplayProgress) {
+function jsonOf({ state, archive, leftOut, first, last, times, passed, expected, sent, rejected: refused }: ReplayProgress) {
   const span = times && { from: rfc3339(times.from), to: times.to === Number.MAX_SAFE_INTEGER ? null : rfc3339(times.to) };
-  return { state, archive, skipped, first, last, times: span ?? null, entries: passed, expected, sent, refused };
+  return { state, archive, leftOut, first, last, times: span ?? null, entries: passed, expected, sent, refused };
 }
 
 type Bound = { readonly seq: number } | { readonly at: number };
@@ -174,6 +179,6 @@ function boundOf(given: string, option: string, now: number, isEnd: boolean): Bo
   return { seq: Number(given) };
 }
 
-function boundText(bound: Bound): string {
-  return 'seq' in bound ? `entry ${grouped(bound.seq)}` : rfc3339(bound.at);
+function boundText(bound: Bound, archive: string | undefined): string {
+  return 'seq' in bound ? `${archive === undefined ? 'entry' : 'line'} ${grouped(bound.seq)}` : rfc3339(bound.at);
 }

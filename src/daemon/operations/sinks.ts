@@ -164,7 +164,10 @@ async function replay({ journal, sink, configured, operation, reason }: Target, 
   return { replay: loop.view().replay };
 }
 
-/** The state stores the request until its replay is complete. After a failure, the same request continues where the replay stopped. */
+/**
+ * The state stores the request until its replay is complete. After a failure, the same request continues where the replay stopped, and one
+ * with the number of a line goes on there.
+ */
 async function replayArchive(
   { journal, sink, configured, operation, reason }: Target,
   request: RequestOf<'replay'>,
@@ -175,25 +178,40 @@ async function replayArchive(
   const { loop } = sending(configured, sink);
   if (configuredSinks(archive)?.definition.type !== 'archive')
     throw new WaybillError('usage', `cannot replay from "${archive}": it is not a configured sink of type archive`);
-  if (request.first !== undefined || request.last !== undefined)
-    throw new WaybillError('usage', 'cannot replay from an archive by entry number: pass times');
+  const { first: line, from, to } = request;
+  if (request.last !== undefined || (line !== undefined && to !== undefined))
+    throw new WaybillError(
+      'usage',
+      'cannot end a replay from an archive at a line, or at a time if it begins at a line: pass two times, or --from LINE',
+    );
   await assertNoReplay(loop, id);
   const times = timesOf(request);
   const before = orders.archiveReplay;
-  if (before && !(before.archive === archive && before.times?.from === times?.from && before.times?.to === times?.to))
+  const isSamePeriod = line !== undefined || (before?.times?.from === times?.from && before?.times?.to === times?.to);
+  if (before && !(before.archive === archive && isSamePeriod))
     throw new WaybillError(
       'usage',
       `cannot replay to the sink "${id}": the replay from the archive ${before.archive}${periodOf(before)} is unfinished: ` +
         `the same request continues it, and "waybill replay cancel --sink ${id}" ends it`,
     );
   const began = Math.floor(operation.at / 1_000);
-  const replay = before ?? { archive, times, through: acknowledged, began, at: 0, sent: 0, rejected: 0 };
-  const { from, to } = request;
-  await journal.operate({ ...operation, detail: { sink: id, archive, from, to, ...reason } }, () =>
+  const known = before ?? { archive, times, through: acknowledged, began, at: 0, sent: 0, rejected: 0 };
+  const replay = line === undefined ? known : behind(known, line);
+  await journal.operate({ ...operation, detail: { sink: id, archive, line, from, to, ...reason } }, () =>
     journal.sinkPositions.writeOrders(sink, { ...sink.orders, archiveReplay: replay }),
   );
   loop.onDemand.replayArchive(replay);
   return { replay: loop.view().replay };
+}
+
+/**
+ * Leaves out the lines before `line` that the replay has not read.
+ * @throws WaybillError `usage`
+ */
+function behind(replay: ArchiveReplay, line: number): ArchiveReplay {
+  const { archive, at, leftOut = 0 } = replay;
+  if (line <= at) throw new WaybillError('usage', `cannot replay from line ${line} of "${archive}": the replay continues after line ${at}`);
+  return { ...replay, at: line - 1, leftOut: leftOut + line - 1 - at };
 }
 
 /** Ends the replay that the loop runs, and one from an archive that the state stores. */

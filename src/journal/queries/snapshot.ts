@@ -4,7 +4,7 @@
  */
 import { dirname, resolve } from 'node:path';
 import type { Database } from 'better-sqlite3';
-import { skippedLines, type ReplayProgress } from '../../model/journal.ts';
+import type { ReplayProgress } from '../../model/journal.ts';
 import { suspensionMessage, type BackfillProgress, type Suspension } from '../../model/ledger.ts';
 import type { SinkSnapshot, Snapshot, SourceSnapshot, RequestedStart } from '../../model/snapshot.ts';
 import type { DelayMeasure } from '../../model/telemetry.ts';
@@ -205,8 +205,8 @@ function recordsAfter(db: Database, seq: number): number {
 function storedReplay({ state, orders }: SinkDbRow): ReplayProgress | undefined {
   const { archiveReplay } = ordersOf(orders);
   if (!archiveReplay || state === 'retired') return undefined;
-  const { archive, times, at, sent, rejected, began } = archiveReplay;
-  const lines = { first: 1, last: at, at, passed: at, expected: at, skipped: skippedLines(archiveReplay) };
+  const { archive, times, at, leftOut = 0, sent, rejected, began } = archiveReplay;
+  const lines = { first: 1, last: at, at, passed: at, expected: at, leftOut };
   return { state: 'stopped', archive, times, sent, rejected, began, ended: undefined, ...lines };
 }
 

@@ -20,7 +20,7 @@ describe('the records of an archive', () => {
     const reader = await open(files);
     const found: string[] = [];
     for (let at = after; ;) {
-      const { entries: read } = await reader.read(at, limit);
+      const read = await reader.read(at, limit);
       if (read.length === 0) return found;
       found.push(...read.map(({ uid }) => uid));
       at = read.at(-1)?.seq ?? Infinity;
@@ -36,7 +36,7 @@ describe('the records of an archive', () => {
 
   it('are read from any line on, with the superseded partial tiles removed', async () => {
     const pruned = new MemoryStore([...store.files].filter(([path]) => !path.includes('.p/') || /\.p\/(92|2)$/.test(path)));
-    const { entries: numbered } = await (await open()).read(0, all);
+    const numbered = await (await open()).read(0, all);
     for (const after of [1, 9, 170, 171, 172, 300, 341, 342, 512, 603]) {
       const later = numbered.filter(({ seq }) => seq > after).map(({ uid }) => uid);
       expect(await uids(pruned, { records: 50, bytes: 1e9 }, after)).toEqual(later);
@@ -54,7 +54,7 @@ describe('the records of an archive', () => {
   });
 
   it('are as they were archived', async () => {
-    const [first] = (await (await open()).read(0, all)).entries;
+    const [first] = await (await open()).read(0, all);
     const { uid, source, received, late, record } = records[0] as RecordLine;
     expect(first).toMatchObject({ kind: 'record', seq: 1, number: undefined, uid, source, received, late, time: start });
     // A line break between tokens became a space.
@@ -62,7 +62,7 @@ describe('the records of an archive', () => {
   });
 
   it('omit the records that the sink receives from the journal', async () => {
-    const { entries: read } = await (await open(store, { journal: 'journal-1', seq: 200 })).read(0, all);
+    const read = await (await open(store, { journal: 'journal-1', seq: 200 })).read(0, all);
     expect(read.map(({ uid }) => uid)).toEqual(records.filter(({ seq }) => seq <= 200).map(({ uid }) => uid));
   });
 
@@ -70,7 +70,7 @@ describe('the records of an archive', () => {
     const files = new MemoryStore();
     await (await openWriter(files, 'first')).append([recordLine(900, start)], { ...through(900), journal: 'lost' });
     await (await openWriter(files, 'next', { beginsAfter: 0 })).append([recordLine(1, start), recordLine(9, start)], through(9));
-    const { entries: read } = await (await open(files, { journal: 'journal-1', seq: 5 })).read(0, all);
+    const read = await (await open(files, { journal: 'journal-1', seq: 5 })).read(0, all);
     expect(read.map(({ uid }) => uid)).toEqual([900, 1].map((seq) => recordLine(seq, start).uid));
   });
 
@@ -85,49 +85,68 @@ describe('the records of an archive', () => {
   /** The segments of 170 lines and a position end after these lines. */
   const ends = [0, 171, 342, 513, 604];
 
-  it('are read without the segments that are missing, wherever they are', async () => {
-    const { entries: numbered } = await (await open()).read(0, all);
-    for (const missing of [[0], [0, 1], [1], [2], [1, 2], [0, 2]]) {
-      const ranges = missing.map((i) => ({ after: ends[i] ?? 0, through: ends[i + 1] ?? 0 }));
-      const files = without(...missing.map((i) => segments()[i]));
-      const isLeft = ({ seq }: { seq: number }): boolean => !ranges.some(({ after, through: last }) => after < seq && seq <= last);
-      for (const limit of [all, { records: 7, bytes: 1e9 }, { records: 1_000, bytes: 2_000 }])
-        expect(await uids(files, limit)).toEqual(numbered.filter(isLeft).map(({ uid }) => uid));
-      const [first, second] = ranges;
-      const isOne = first?.through === second?.after;
-      expect((await (await open(files)).read(0, all)).missing).toEqual(
-        isOne ? [{ after: first?.after, through: second?.through }] : ranges,
-      );
+  it('are returned up to a missing segment, whose lines are named; those behind it can be read', async () => {
+    const numbered = await (await open()).read(0, all);
+    for (const [first, count] of [
+      [0, 1],
+      [0, 2],
+      [1, 1],
+      [2, 1],
+      [1, 2],
+      [3, 1],
+    ] as const) {
+      const files = without(...segments().slice(first, first + count));
+      const [after, last] = [ends[first] ?? 0, ends[first + count] ?? 0];
+      for (const limit of [all, { records: 7, bytes: 1e9 }, { records: 1_000, bytes: 2_000 }]) {
+        const reader = await open(files);
+        const found: string[] = [];
+        let at = 0;
+        while (at < after) {
+          const read = await reader.read(at, limit).catch(() => []);
+          if (read.length === 0) break;
+          found.push(...read.map(({ uid }) => uid));
+          at = read.at(-1)?.seq ?? 0;
+        }
+        expect(found).toEqual(numbered.filter(({ seq }) => seq <= after).map(({ uid }) => uid));
+        await expect(reader.read(at, limit)).rejects.toMatchObject({
+          code: 'archive_broken',
+          message: expect.stringMatching(
+            new RegExp(
+              `^cannot read the lines ${after + 1} to ${last} of the archive: .* is missing.*"--from ${last + 1}" goes on behind them`,
+            ),
+          ) as string,
+        });
+        expect(await uids(files, limit, last)).toEqual(numbered.filter(({ seq }) => seq > last).map(({ uid }) => uid));
+      }
     }
   });
 
-  it('are read after a missing segment, whatever files have names inside it', async () => {
+  it('are not returned from the middle of a missing segment on: only its other lines are named', async () => {
+    const reader = await open(without(segments()[1]));
+    await expect(reader.read(200, all)).rejects.toMatchObject({
+      message: expect.stringContaining('the lines 201 to 342 of the archive') as string,
+    });
+  });
+
+  it('are read behind a missing segment, whatever files have names inside it', async () => {
     const files = without(segments()[1]);
     for (const leaf of [172, 200, 341, 605]) files.files.set(...planted(leaf));
-    const { entries, missing } = await (await open(files)).read(171, all);
-    expect(missing).toEqual([{ after: 171, through: 342 }]);
-    expect(entries[0]?.seq).toBeGreaterThan(342);
+    await expect((await open(files)).read(171, all)).rejects.toMatchObject({
+      message: expect.stringContaining('the lines 172 to 342 of the archive') as string,
+    });
+    const [next] = await (await open(files)).read(342, all);
+    expect(next?.seq).toBeGreaterThan(342);
   });
 
-  it('are not complete without the newest segments: nothing shows that they were removed', async () => {
+  it('are not complete without the newest segments', async () => {
     const files = without(...segments().slice(2));
-    const { entries } = await (await open(files)).read(0, all);
-    expect(entries.at(-1)?.seq).toBeLessThanOrEqual(342);
-    const message = `cannot read "segments/0000000000000342-…" of the archive: it is missing, and no segment follows; see "waybill archive verify"`;
+    const found = await (await open(files)).read(0, all);
+    expect(found.at(-1)?.seq).toBeLessThanOrEqual(342);
+    const message =
+      'cannot read the lines 343 to 604 of the archive: "segments/0000000000000342-…" is missing, and no segment follows; ' +
+      '"--from 605" goes on behind them, and "waybill archive verify" examines the archive';
     await expect((await open(files)).read(342, all)).rejects.toMatchObject({ code: 'archive_broken', message });
     await expect((await open(without(...segments()))).read(0, all)).rejects.toMatchObject({ code: 'archive_broken' });
-  });
-
-  it('are looked for again in lines that were left out, where a foreign file is no evidence', async () => {
-    const { entries: numbered } = await (await open()).read(0, all);
-    const files = without(segments()[0], segments()[2]);
-    files.files.set(...planted(0));
-    const reader = await open(files);
-    const { entries, missing } = await reader.read(0, all, 342);
-    expect(missing).toEqual([{ after: 0, through: 171 }]);
-    expect(entries.map(({ seq }) => seq)).toEqual(numbered.flatMap(({ seq }) => (seq > 171 && seq <= 342 ? [seq] : [])));
-    expect(await reader.read(342, all, 500)).toEqual({ entries: [], through: 500, missing: [{ after: 342, through: 500 }] });
-    await expect(reader.read(0, all)).rejects.toMatchObject({ code: 'archive_broken' });
   });
 
   it('are returned up to an object that was altered, and not from it', async () => {
@@ -143,25 +162,27 @@ describe('the records of an archive', () => {
       if (bytes) files.files.set(path, bytes);
       else files.files.delete(path);
       const reader = await open(files);
-      expect((await reader.read(0, { records: 100, bytes: 1e9 })).entries.length).toBe(100);
-      await expect(reader.read(171, all)).rejects.toMatchObject({ code: 'archive_broken' });
+      expect((await reader.read(0, { records: 100, bytes: 1e9 })).length).toBe(100);
+      const message = path === second ? { message: expect.stringMatching(/the lines 172 to 342 .* leads to the root/) as string } : {};
+      await expect(reader.read(171, all)).rejects.toMatchObject({ code: 'archive_broken', ...message });
     }
   });
 
-  it('are returned with a line that no record before the next one follows', async () => {
+  it('end on the line that no record before the next one follows', async () => {
     const reader = await open();
-    const { entries: numbered } = await reader.read(0, all);
+    const numbered = await reader.read(0, all);
     const inFirst = numbered.filter(({ seq }) => seq <= 171).length;
-    for (const records of [1, 9, inFirst - 1, inFirst, inFirst + 1]) {
-      const { entries, through: line } = await reader.read(0, { records, bytes: 1e9 });
-      expect([entries.length, line]).toEqual([records, records === inFirst ? 171 : entries.at(-1)?.seq]);
+    for (const count of [1, 9, inFirst - 1, inFirst, inFirst + 1]) {
+      const read = await reader.read(0, { records: count, bytes: 1e9 });
+      const last = read.at(-1)?.seq ?? 0;
+      expect([read.length, reader.endOf(last)]).toEqual([count, count === inFirst ? 171 : last]);
     }
-    expect(await reader.read(0, { records: 1_000, bytes: 1e9 })).toMatchObject({ through: 604 });
+    expect(reader.endOf((await reader.read(0, all)).at(-1)?.seq ?? 0)).toBe(604);
   });
 
   it('of an archive that was never written are none', async () => {
     const reader = await open(new MemoryStore());
-    expect([reader.lines, await reader.read(0, all)]).toEqual([0, { entries: [], through: 0, missing: [] }]);
+    expect([reader.lines, await reader.read(0, all)]).toEqual([0, []]);
   });
 
   it('are not read with altered tiles, or from an archive with another key', async () => {

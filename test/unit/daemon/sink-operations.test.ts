@@ -205,6 +205,25 @@ test('another replay from an archive waits for the end of an unfinished one, whi
   await expect(ask({ archive: 'other' })).rejects.toMatchObject(refused('evidence'));
   expect(rig.journal.sinkProgress('sink').orders.archiveReplay).toEqual(whole);
   expect(await ask({ archive: 'evidence' })).toMatchObject({ replay: { archive: 'evidence', at: 230, sent: 115 } });
+  await rig.clock.until(() => loop.delivery.view().replay?.state === 'failed');
+  // Lines that cannot be read are left out; lines that were sent are not sent again.
+  const order = () => rig.journal.sinkProgress('sink').orders.archiveReplay;
+  for (const first of [1, 230]) await expect(ask({ archive: 'evidence', first })).rejects.toThrow('the replay continues after line 230');
+  await expect(ask({ archive: 'other', first: 250 })).rejects.toMatchObject(refused('evidence'));
+  for (const range of [{ last: 250 }, { first: 250, last: 260 }, { first: 250, to: '2026-11-20T00:00:00Z' }])
+    await expect(ask({ archive: 'evidence', ...range })).rejects.toMatchObject({ code: 'usage' });
+  expect(order()).toEqual(whole);
+  expect(await ask({ archive: 'evidence', first: 251 })).toMatchObject({ replay: { at: 250, sent: 115, leftOut: 20 } });
+  await rig.clock.until(() => loop.delivery.view().replay?.state === 'failed');
+  await ask({ archive: 'evidence', first: 261 });
+  expect(order()).toEqual({ ...whole, at: 260, leftOut: 30 });
+  const last = rig.journal.db.prepare("SELECT detail FROM operations WHERE operation = 'replay' ORDER BY rowid DESC LIMIT 1").get() as {
+    detail: string;
+  };
+  expect(JSON.parse(last.detail)).toEqual({ sink: 'sink', archive: 'evidence', line: 261 });
+  await ask({ operation: 'replay cancel' });
+  await ask({ archive: 'evidence', first: 63 });
+  expect(order()).toMatchObject({ at: 62, leftOut: 62, sent: 0 });
   await ask({ operation: 'replay cancel' });
   const period = { archive: 'evidence', from: '2026-11-20T00:00:00Z', to: '2026-11-21T00:00:00Z' };
   await ask(period);

@@ -63,7 +63,7 @@ test('a replay from an archive that the next start continues', async () => {
   expect(replayOf()).toBeUndefined();
   const progress = { archive: 'evidence', times: undefined, began: 1, at: 230, sent: 115, rejected: 2 };
   await it.journal.archiveReplayed('siem', { ...progress, through: 8 });
-  expect(replayOf()).toMatchObject({ ...progress, state: 'stopped', skipped: 0 });
+  expect(replayOf()).toMatchObject({ ...progress, state: 'stopped', leftOut: 0 });
   it.journal.sinkPositions.markUnconfigured(new Set());
   expect(replayOf()).toMatchObject({ state: 'stopped' });
   it.journal.sinkPositions.retire(it.journal.sinkPositions.sink('siem'));

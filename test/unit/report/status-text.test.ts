@@ -99,9 +99,7 @@ test('the progress of a replay, and why it cannot read its archive', () => {
   expect(lineOf({})).toContain('siem: replay from the archive evidence, 33 %, 900 records sent');
   expect(lineOf({ archive: undefined })).toContain('siem: replay, 33 %, 900 records sent');
   for (const state of ['done', 'cancelled']) expect(lineOf({ state }).join()).not.toContain('replay');
-  expect(lineOf({ skipped: 36 })).toContain(
-    'siem: replay from the archive evidence, 33 %, 900 records sent, 36 lines skipped: the archive does not have their segments',
-  );
+  expect(lineOf({ leftOut: 36 })).toContain('siem: replay from the archive evidence, 33 %, 900 records sent, 36 lines left out by --from');
   expect(lineOf({ passed: 0, expected: 0, sent: 0 })).toContain(
     'siem: replay from the archive evidence, waits for the first checkpoint of the archive, 0 records sent',
   );
@@ -111,10 +109,11 @@ test('the progress of a replay, and why it cannot read its archive', () => {
     'siem: replay from the archive evidence, failed after line 1,000, 900 records sent; last attempt: cannot read "checkpoint"',
   );
   expect(failed[0]).toBe('COMPLETE SO FAR AND DELIVERED, complete until 02:45 UTC (18 min ago), a replay fails');
-  expect(failed.slice(-3)).toEqual([
+  expect(failed.slice(-4)).toEqual([
     'Sink siem: the replay from the archive evidence failed after 900 records: cannot read "checkpoint".',
-    'New records are delivered. The replay continues when the archive can be read; what the archive has lost is not sent.',
-    'To do: waybill check --sink evidence; then waybill archive verify --sink evidence --key FILE. If the archive is lost: waybill replay cancel --sink siem. More: waybill explain replay',
+    'Nothing else is lost: new records are delivered, and the replay continues by itself when the archive can be read.',
+    'To do: waybill check --sink evidence; waybill archive verify --sink evidence --key FILE. To go on without lines that the archive has lost: waybill replay --sink siem --archive evidence --from LINE,',
+    '  behind the lines named above. If the archive is lost: waybill replay cancel --sink siem. More: waybill explain replay',
   ]);
 });
 

@@ -197,7 +197,7 @@ test('status as JSON has exactly the shape of the contract', () => {
     ],
     sinks: [
       sink({ lagEntries: 3, lagSeconds: 1.5, deadLetters: 2, attempts: 2, failingSince: now - 60e6, nextAttempt: now + 1e6 }),
-      sink({ replay: replay({ state: 'stopped', skipped: 36 }) }),
+      sink({ replay: replay({ state: 'stopped', leftOut: 36 }) }),
     ],
     stopped: { since: now },
   });
@@ -254,7 +254,7 @@ test('status as JSON has exactly the shape of the contract', () => {
         ...{ hasDelivered: true, failedAttempts: 2, failingSince: '2026-11-20T03:02:00Z', nextAttempt: '2026-11-20T03:03:01Z' },
       },
       expect.objectContaining({
-        replay: { archive: 'evidence', state: 'stopped', sent: 900, rejected: 0, skipped: 36, error: null },
+        replay: { archive: 'evidence', state: 'stopped', sent: 900, rejected: 0, leftOut: 36, error: null },
       }),
     ],
     stoppedSince: '2026-11-20T03:03:00Z',
