@@ -126,6 +126,7 @@ describe('the journal boundary', () => {
       covers: 'computed from the same ranges',
       lastFullVisibility: 'sets a value that is never stored',
       backfills: 'computed from the ranges of `progress`',
+      refuses: 'the failure of the last write, in memory',
       laggingPosition: 'computed from the recent segments in memory',
     },
     DeliverJournal: {

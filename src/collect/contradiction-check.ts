@@ -116,7 +116,7 @@ export class ContradictionCheck {
       // mutant: shown-and-lacking
       for (const answer of new Set(ends.shown.map((each) => each.answer))) {
         const records = answer.records.filter(({ time }) => time !== undefined && time < closedUntil);
-        if (journal.lacks({ ...answer, source: sourceId, records })) await store({ ...answer, records }, signal);
+        if (await journal.lacks({ ...answer, source: sourceId, records })) await store({ ...answer, records }, signal);
       }
       await this.#recountExceeded(ends, signal);
       await this.#noteOutside(ends, serverNow, signal);

@@ -332,7 +332,7 @@ export class Recounter {
     const answer = await requester.count(/* mutant: recount-query */ window.query, paging.first, signal);
     const { total } = answer;
     // mutant: recount-uids
-    const counted = { total, isNew: 'records' in answer && journal.lacks({ source: sourceId, ...answer }) };
+    const counted = { total, isNew: 'records' in answer && (await journal.lacks({ source: sourceId, ...answer })) };
     if (!this.#parts.isTimeKnown()) throw new ClockLost();
     // A window closed since may have been read while the service hid records: its equal count shows
     // nothing.

@@ -179,7 +179,7 @@ export class Journal implements CollectJournal, DeliverJournal, AsyncDisposable 
     return this.#shared.run(page.source, () => this.#append(page));
   }
 
-  lacks(page: CollectedPage): boolean {
+  async lacks(page: CollectedPage): Promise<boolean> {
     return this.#deduplicator.page(this.#sources.get(page.source), page).fresh.length > 0;
   }
 

@@ -88,7 +88,7 @@ export interface CollectJournal {
   progress(source: string): SourceProgress;
   append(page: CollectedPage): Promise<Appended>;
   /** True if `append` would store a record of the page. */
-  lacks(page: CollectedPage): boolean;
+  lacks(page: CollectedPage): Promise<boolean>;
   /**
    * Stores the result of reading a window. A new window must start at `closedUntil`. A proof moves
    * the frontier when it is contiguous; a gap stops it. `lastAge` in µs.

@@ -177,7 +177,7 @@ export const mutants: readonly Mutant[] = [
     name: 'fewer-ignored',
     what: 'a recount that gives fewer confirms the window',
     suite: simulation,
-    changes: { 'recount-agrees': '$(left) && $(right.right) !== undefined && $(right.left) <= $(right.right)' },
+    changes: { 'recount-agrees': '$(left.left) && $(left.right.right) !== undefined && $(left.right.left) <= $(left.right.right)' },
   },
   {
     name: 'fewer-accepted',

@@ -73,7 +73,6 @@ const errors: readonly Case[] = [
   ['a name with a space', change('id: production', 'id: Production EU'), 'sources[0].id', '1 to 32 of a-z, 0-9 and hyphen'],
   ['a mistyped setting', source('closeDely: 1m'), `${production}.closeDely`, 'the nearest is "closeDelay"'],
   ['a mistyped group', top('dataDri: x'), 'dataDri', 'the nearest is "dataDir"'],
-  ['an old name', source('settle: 5m'), `${production}.settle`, 'renamed to "closeDelay"'],
   ['another case', source('close_delay: 5m'), `${production}.close_delay`, 'the nearest is "closeDelay"'],
   ['sources by name', 'sources:\n  production: { baseUrl: https://s.example }\n', 'sources', 'begin each item with "- "'],
   ['a group as one value', source('requests: 5'), `${production}.requests`, 'indent its settings below it'],
