@@ -6,7 +6,7 @@ import { unreadCommand } from './backfills.ts';
 import { isLate, isStuck, isUsed, serverTime, sinkState, sourceState } from './states.ts';
 import { size } from './format-size.ts';
 import { ago, counted, rfc3339, span } from './format-time.ts';
-import { completeUntil } from './status-summary.ts';
+import { completeUntil } from '../model/ledger.ts';
 import type { Micros } from '../model/time.ts';
 
 export interface Problem {
