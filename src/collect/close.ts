@@ -198,14 +198,13 @@ export class WindowCloser {
    */
   async #closeEarly({ window, proof }: EarlyWindow, signal: AbortSignal): Promise<boolean> {
     const { requester, reading, suspensions, log } = this.#parts;
-    const { total, serverNow } = await requester.count(proof.query, reading.paging.first, signal);
+    const { total, serverNow: last = this.#serverNow() } = await requester.count(proof.query, reading.paging.first, signal);
     if (suspensions.current || !this.#isDue(window)) return true;
     this.#early.drop(window);
     if (total !== proof.total) {
       log.write('window.reread', { source: this.#source, ...this.#edges(window), total, received: proof.total });
       return true;
     }
-    const last = serverNow ?? this.#serverNow();
     // Server time may have gone back while the clock was measured.
     const confirmed = { ...proof, requests: proof.requests + 1, first: Math.min(proof.first, last), last };
     await this.#record(window, { proven: true, proof: confirmed }, 1, false);
@@ -396,7 +395,7 @@ export class WindowCloser {
     log.write('window.first_proven', { ...fields, ...counts, next: microsToIso(clock.now() * 1000 + closeDelay) });
   }
 
-  /** I5: no window is closed before its close delay has passed. */
+  /** No window is closed before its close delay has passed. */
   #isDue({ to }: Window): boolean {
     return this.#parts.serverClock.established() && this.#serverNow() >= to + this.#parts.closeDelay;
   }

@@ -15,7 +15,7 @@ interface Earliest {
   readonly message: string;
 }
 
-/** Larger than the error of a bound (assumption A4: less than a second), in whole seconds. */
+/** Larger than the error of a bound of a query, which is less than a second. */
 const slack = 2 * secondMicros;
 
 /**

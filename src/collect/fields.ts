@@ -6,7 +6,7 @@ import type { CollectedRecord } from '../model/journal.ts';
 import { personalFields } from '../record/fields.ts';
 import type { PersonalField } from '../record/fields.ts';
 
-/** The fields that appear "depending on the permissions" (specification 2.7, 4.6). */
+/** The fields that appear "depending on the permissions". */
 export const watchedFields = ['userNetwork', ...personalFields] as const;
 export type WatchedField = 'userNetwork' | PersonalField;
 

@@ -1,6 +1,6 @@
 /**
  * A hand count compares the total that the service returns for one small window with the records
- * returned for that window. Every proof assumes that both are equal (assumption A2). The result
+ * returned for that window. Every proof assumes that both are equal. The result
  * proves nothing: it tells the operator early whether windows will stay gaps.
  */
 import { codeOf } from '../errors/errors.ts';

@@ -37,7 +37,7 @@ export const filterSlack = 2 * secondMicros;
 /**
  * The query of a window: one more second on both sides, because a service may truncate times to 10
  * ms or to seconds, and may exclude either bound. `owns` decides exactly which window owns a
- * record, and not the service (specification 4.6 does not define the bounds).
+ * record, and not the service (its specification does not define the bounds).
  */
 export function queryOf(window: Window): WindowQuery {
   return {

@@ -173,7 +173,7 @@ export class Journal implements CollectJournal, DeliverJournal, AsyncDisposable 
    * count as outside.
    * @throws WaybillError `journal_full` when the journal is full: nothing was stored, collection
    * pauses
-   * @see specification 2.6 (pagination), docs/guarantees.md ("collected once")
+   * @see docs/guarantees.md ("Collected once")
    */
   async append(page: CollectedPage): Promise<Appended> {
     return this.#shared.run(page.source, () => this.#append(page));
@@ -621,7 +621,7 @@ export class Journal implements CollectJournal, DeliverJournal, AsyncDisposable 
     for (const bucket of buckets) this.#seen.forget(source.row.n, bucket);
   }
 
-  /** Invariant I7: delivered ≤ acknowledged ≤ head. */
+  /** Invariant: delivered ≤ acknowledged ≤ head. */
   #assertWithin(id: string, { acknowledged, delivered }: Acknowledgement): void {
     const { seq } = this.#segments.head;
     if (acknowledged <= seq && (delivered === undefined || delivered.position.seq <= acknowledged)) return;

@@ -132,7 +132,7 @@ export class SelfCheck {
   }
 
   /**
-   * I2: segments are contiguous, and each chain value follows from the previous one and the content
+   * Segments are contiguous, and each chain value follows from the previous one and the content
    * of the segment.
    */
   #followChain(share: number): boolean {
@@ -184,7 +184,7 @@ export class SelfCheck {
     return { seq: seq + n - 1, chain, number: number === null ? before.number : number + n - 1 };
   }
 
-  /** I1: while uids are kept, a segment has exactly one stored uid for each of its records. */
+  /** While uids are kept, a segment has exactly one stored uid for each of its records. */
   #checkSeenUids({ seq, n, source, min_us: min, max_us: max, uids, flags }: Row): void {
     if (min === null || max === null || flags.some((flag) => (flag & flagNoTime) !== 0)) return;
     const known = this.#seen.all(source, bucketOf(min), bucketOf(max), seq);
@@ -197,7 +197,7 @@ export class SelfCheck {
         if (!inWindow.has(row.uids.toString('latin1', at, at + 16))) throw broken(`segment ${seq} has a stored uid without a record`);
   }
 
-  /** I10: each dead letter holds the text of an entry of the journal. */
+  /** Each dead letter holds the text of an entry of the journal. */
   #checkDeadLetters({ seq, n, source, received_us: received, uids, ends }: Row, body: Uint8Array): void {
     for (const id of this.#sinkIds) {
       for (const deadLetter of this.#deadLetters.all(id, seq, seq + n - 1)) {
@@ -215,7 +215,7 @@ export class SelfCheck {
   }
 
   /**
-   * I3, I4: the windows of each range are contiguous up to `closedUntil`, and each has a proof or a
+   * The windows of each range are contiguous up to `closedUntil`, and each has a proof or a
    * gap reason.
    */
   #checkWindows(): boolean {
@@ -242,8 +242,8 @@ export class SelfCheck {
   }
 
   /**
-   * I6, I7: pruned ≤ acknowledged ≤ head, and delivered ≤ acknowledged. The frontier is the first gap
-   * or the end of the closed windows of the live range. I10, as far as the state shows: dead letters
+   * pruned ≤ acknowledged ≤ head, and delivered ≤ acknowledged. The frontier is the first gap
+   * or the end of the closed windows of the live range. Dead letters
    * belong to acknowledged entries, and the entry of `delivered` is in this journal.
    */
   #checkProgress(): void {

@@ -2,7 +2,7 @@
 import type { RecordFields } from './record.ts';
 import type { Micros } from './time.ts';
 
-/** The bounds of a query, exactly as sent (specification 4.6), e.g. `2026-11-20T02:00:00.00`. */
+/** The bounds of a query, exactly as sent, e.g. `2026-11-20T02:00:00.00`. */
 export interface WindowQuery {
   readonly startTime?: string;
   readonly endTime?: string;

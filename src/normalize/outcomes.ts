@@ -1,6 +1,6 @@
 /**
- * The ECS mapping of the 17 combinations of specification 2.8: category, type, action, outcome,
- * severity and name. unknown.ts maps other combinations.
+ * The ECS mapping of the 17 combinations of action, result and reason that the service documents: category,
+ * type, action, outcome, severity and name. unknown.ts maps other combinations.
  *
  * Severities are our choice: 7 for an attempt to open without permission or from a blocked country;
  * 5 and 6 for other denials and a change of owner.

@@ -1,6 +1,6 @@
 /**
  * Synthetic records that cannot be mistaken for real ones: example names, example domains (RFC
- * 2606), documentation addresses (RFC 5737), with every field of specification 2.7.
+ * 2606), documentation addresses (RFC 5737), with every field of a record.
  */
 
 /** The fields that differ between examples. */

@@ -1,5 +1,5 @@
 /**
- * The names of the fields of a log record (specification 2.7), and the fields that carry its
+ * The names of the fields of a log record, and the fields that carry its
  * meaning. Settings that name fields (privacy rules, `filter`) are checked against these lists.
  */
 

@@ -1,6 +1,6 @@
 /**
  * Reads `logTimestamp` by hand, character by character: it is UTC without an offset, with any
- * number of fraction digits (specification 2.7), and `new Date(text)` would take it for local time.
+ * number of fraction digits, and `new Date(text)` would take it for local time.
  * The same reading gives the window that owns a record, its identity and `@timestamp`.
  */
 import type { Micros, Timestamp } from '../model/time.ts';

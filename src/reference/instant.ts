@@ -1,7 +1,7 @@
 /**
  * Instants as the service compares them: whole nanoseconds since 1970 as a bigint, because
  * `logTimestamp` may have more digits than a number of milliseconds can hold. Text is the form of
- * specification 2.7: UTC, ISO 8601, no offset, a fraction.
+ * the specification: UTC, ISO 8601, no offset, a fraction.
  */
 
 /**

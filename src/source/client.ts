@@ -1,5 +1,5 @@
 /**
- * The client of a logs endpoint. One call returns one page (specification 4.6, 4.7) or throws a
+ * The client of a logs endpoint. One call returns one page or throws a
  * WaybillError with the kind of failure. It replaces a rejected token once within a call and
  * repeats nothing else. The collector decides when to send a request.
  */

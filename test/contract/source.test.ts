@@ -1,6 +1,6 @@
 /**
  * The Source boundary with a real HTTPS server: the requests, the result of each response, and the
- * error of each transport fault (model.ts, specification 4.1, 4.6, 5).
+ * error of each transport fault.
  */
 import { randomBytes } from 'node:crypto';
 import { gzipSync } from 'node:zlib';

@@ -122,17 +122,17 @@ export class SimulatedArchive {
     // Several attempts may have written a segment that starts here; the last one counts.
     const segment = [...this.#files].findLast(([name]) => name.startsWith(`segments/${first}-`))?.[1] ?? gzipSync('');
     const lines = gunzipSync(segment).toString().split('\n').slice(0, -1);
-    if (lines.length !== sizeAt(number) - sizeAt(number - 1)) life?.fault(`I18: ${path} does not commit the lines of its segment`);
+    if (lines.length !== sizeAt(number) - sizeAt(number - 1)) life?.fault(`${path} does not commit the lines of its segment`);
     const position = JSON.parse(lines.pop() ?? '{}') as CommittedLine;
-    if (position.kind !== 'position') life?.fault(`I18: ${path} commits no position`);
+    if (position.kind !== 'position') life?.fault(`${path} commits no position`);
     for (const text of lines) {
       const line = JSON.parse(text) as CommittedLine;
       const message = this.#sent.get(line.seq);
       this.#sent.delete(line.seq);
-      if (!message || !isOf(message, line, text)) life?.fault(`I18: ${path} commits a line that was not sent: ${text.slice(0, 200)}`);
+      if (!message || !isOf(message, line, text)) life?.fault(`${path} commits a line that was not sent: ${text.slice(0, 200)}`);
       else this.#took(message);
     }
-    if (this.#sent.size > 0) life?.fault(`I18: ${path} lacks ${this.#sent.size} entries of its batch`);
+    if (this.#sent.size > 0) life?.fault(`${path} lacks ${this.#sent.size} entries of its batch`);
   }
 }
 

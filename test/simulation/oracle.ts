@@ -237,7 +237,7 @@ export class Oracle {
     // be proven before its end.
     if (this.#environment.daemon.quotaPages === undefined) for (const query of this.#service.asked.unread.keys()) this.#ranToItsEnd(query);
     for (const key of ['seq', 'number', 'pruned', 'epoch'] as const) {
-      if (marks[key] < before[key]) this.fault(`I6: ${key} went back from ${before[key]} to ${marks[key]}`);
+      if (marks[key] < before[key]) this.fault(`${key} went back from ${before[key]} to ${marks[key]}`);
     }
     this.#marks = marks;
     const source = read.source.get();
@@ -277,11 +277,11 @@ export class Oracle {
   };
 
   /**
-   * I7: nothing is pruned that a sink still needs, configured or not. A retired sink needs nothing.
+   * Nothing is pruned that a sink still needs, configured or not. A retired sink needs nothing.
    */
   #newlyPruned({ id, state, acknowledged: acked }: SinkRow, pruned: number): void {
     if (pruned <= acked) return;
-    if (state !== 'retired') this.fault(`I7: pruned up to ${pruned}, ${id} (${state}) is acknowledged up to ${acked}`);
+    if (state !== 'retired') this.fault(`pruned up to ${pruned}, ${id} (${state}) is acknowledged up to ${acked}`);
     else if (!this.#hasPassed) {
       this.#hasPassed = true;
       this.#sometimes.count('pruned past a retired sink');
@@ -348,13 +348,13 @@ export class Oracle {
   }
 
   /**
-   * At the end of a run, with nothing in progress: I1, I2 and I3 of the whole file, and the
+   * At the end of a run, with nothing in progress: uids, chain and windows of the whole file, and the
    * contents of the receivers.
    */
   finish(db: Database.Database): void {
     if (this.#isFirst) {
-      for (const message of faultsOf(db)) this.fault(`I2: ${message}`);
-      for (const message of tilingFaults(db)) this.fault(`I3: ${message}`);
+      for (const message of faultsOf(db)) this.fault(message);
+      for (const message of tilingFaults(db)) this.fault(message);
     }
     // The uid of a pruned record is known but in no segment; a forgotten uid is in a segment but
     // not known.
@@ -362,9 +362,9 @@ export class Oracle {
       if (this.#foreignUids.has(message.slice(0, 32))) continue;
       const truth = this.#byUid.get(message.slice(0, 32));
       const mayBeForgotten = truth?.time === undefined || truth.time < this.#rememberedAt(truth.time);
-      if (message.endsWith('is not known') && !mayBeForgotten) this.fault(`I1: ${message}`);
-      if (message.endsWith('appended twice')) this.fault(`I1: ${message}`);
-      if (message.endsWith('was not appended') && !(truth && this.#stored.has(truth.uid))) this.fault(`I1: ${message}`);
+      if (message.endsWith('is not known') && !mayBeForgotten) this.fault(message);
+      if (message.endsWith('appended twice')) this.fault(message);
+      if (message.endsWith('was not appended') && !(truth && this.#stored.has(truth.uid))) this.fault(message);
     }
     for (const message of [...this.uncollected(), ...this.undelivered()]) this.fault(`L: ${message}`);
     for (const receiver of this.#receivers) this.#holdings(receiver);
@@ -550,7 +550,7 @@ export class Oracle {
   }
 
   /**
-   * I3, I6 of history: ranges start where an operator requested, do not overlap, and end early only
+   * Ranges of history start where an operator requested, do not overlap, and end early only
    * where an operator requested it and nothing was collected.
    */
   #newRanges(rows: readonly RangeRow[], source: SourceRow): void {
@@ -566,14 +566,13 @@ export class Oracle {
         if (!this.#asked.some((window) => window.from <= from && until <= window.to))
           this.fault(`no operator requested history from ${from}`);
         const isTwice = this.history().some((other) => from < other.to && other.from < until) || until > source.from;
-        if (isTwice || until <= from) this.fault(`I3: history from ${from} until ${until} is in the ledger already`);
+        if (isTwice || until <= from) this.fault(`history from ${from} until ${until} is in the ledger already`);
       } else {
-        if (reached < before.closedUntil || remembered < before.uidsKeptSince)
-          this.fault(`I6: the progress of history from ${from} went back`);
+        if (reached < before.closedUntil || remembered < before.uidsKeptSince) this.fault(`the progress of history from ${from} went back`);
         if (until !== before.to) this.#cutOff(from, until, before.to);
         if (isDone && !before.isDone) this.#sometimes.count(until === before.to ? 'history read to its end' : 'history cut off');
       }
-      if (reached > until || remembered > reached) this.fault(`I3: history from ${from} until ${until} is read up to ${reached}`);
+      if (reached > until || remembered > reached) this.fault(`history from ${from} until ${until} is read up to ${reached}`);
       const order = sinks === null ? undefined : (JSON.parse(sinks) as string[]);
       this.#history.set(from, { ...row, isPaused: isPaused === 1, isDone, sinks: order, added: before?.added ?? this.#world.now });
     }
@@ -595,7 +594,7 @@ export class Oracle {
     if (this.#isFirst && new Set(rows.flatMap((row) => row.source ?? [])).size > 1)
       this.#sometimes.count('sources stored in one transaction');
     for (const row of rows) {
-      if (row.seq !== this.#entries.length) this.fault(`I2: segment ${row.seq} does not follow entry ${this.#entries.length - 1}`);
+      if (row.seq !== this.#entries.length) this.fault(`segment ${row.seq} does not follow entry ${this.#entries.length - 1}`);
       if ((row.source ?? firstSource) !== this.#id) {
         for (let i = 0; i < row.n; i += 1) this.#foreign.add(row.seq + i);
         this.#entries.push(...Array.from({ length: row.n }, () => undefined));
@@ -629,7 +628,7 @@ export class Oracle {
 
   #newRecord(truth: Truth, seq: number, isLate: boolean, source: SourceRow | undefined): void {
     const { uid, time, visible } = truth;
-    if (this.#stored.has(uid)) this.fault(`I1: entry ${seq} was appended before: ${truth.text.slice(0, 150)}`);
+    if (this.#stored.has(uid)) this.fault(`entry ${seq} was appended before: ${truth.text.slice(0, 150)}`);
     this.#stored.add(uid);
     // Of two records with one identity, one may become visible long before the other.
     const twins = this.#twins.filter(([one]) => one.uid === uid).map(([, other]) => other.visible);
@@ -643,7 +642,7 @@ export class Oracle {
   }
 
   /**
-   * True if one node of the service and the local clock are both ahead: only the lower bound of the service's clock ensures I5 then.
+   * True if one node of the service and the local clock are both ahead: only the lower bound of the service's clock then ensures that no window is closed early.
    */
   get #isTimeAhead(): boolean {
     return !this.#service.isCalm && this.#environment.service.dates === 'a node ahead' && this.#world.skew > 0;
@@ -655,27 +654,26 @@ export class Oracle {
       const before = this.windows.get(row.from);
       this.windows.set(row.from, row);
       this.#world.note(`window ${row.from} ${row.to - row.from} ${row.state} ${row.reason ?? ''} ${row.total ?? ''}`);
-      if (before && before.to !== row.to) this.fault(`I3: window ${row.from} ended at ${before.to} and ends at ${row.to} now`);
+      if (before && before.to !== row.to) this.fault(`window ${row.from} ended at ${before.to} and ends at ${row.to} now`);
       if (!before) {
         const range = this.#rangeOf(row.from);
         if (row.from !== (range ?? this.#source)?.closedUntil && (range || this.#source || row.from !== source.from))
-          this.fault(`I3: window ${row.from} does not start where another window ended`);
+          this.fault(`window ${row.from} does not start where another window ended`);
         const early = row.to + this.settings.closeDelayMs * 1_000 - this.#world.now;
-        if (early > 0) this.fault(`I5: window ${row.from} is ${early / second} s early`);
+        if (early > 0) this.fault(`window ${row.from} is ${early / second} s early`);
         if (row.to - row.from === second) this.#sometimes.count('window of one second');
         if (!range && this.#isTimeAhead) this.#sometimes.count('window closed while a node and the local clock are ahead');
       }
-      if (row.state === 'proven' && (row.digest === null || row.proof === null))
-        this.fault(`I4: window ${row.from} is closed without a proof`);
-      if (row.state === 'gap' && row.reason === null) this.fault(`I4: window ${row.from} is a gap without a reason`);
+      if (row.state === 'proven' && (row.digest === null || row.proof === null)) this.fault(`window ${row.from} is closed without a proof`);
+      if (row.state === 'gap' && row.reason === null) this.fault(`window ${row.from} is a gap without a reason`);
       if (before?.state === 'proven' && row.state === 'gap') this.fault(`window ${row.from} was proven and is a gap now`);
       const isLess = before?.state === 'proven' && (row.total ?? 0) < (before.total ?? 0);
       if (isLess && row.reason !== 'shrunk')
-        this.fault(`I14: the total of window ${row.from} fell from ${before.total ?? 0} to ${row.total ?? 0} without a report`);
+        this.fault(`the total of window ${row.from} fell from ${before.total ?? 0} to ${row.total ?? 0} without a report`);
       const most = Math.max(this.#most.get(row.from) ?? 0, row.total ?? 0, row.received);
       if (row.state === 'gap') this.#most.set(row.from, most);
       if (before?.state === 'gap' && row.state === 'proven' && row.reason !== 'shrunk' && (row.total ?? 0) < most)
-        this.fault(`I14: window ${row.from} was a gap with ${most} and is proven with ${row.total ?? 0} without a report`);
+        this.fault(`window ${row.from} was a gap with ${most} and is proven with ${row.total ?? 0} without a report`);
       // A remark is a ledger entry too, but claims nothing new.
       const isClaim = before?.state !== 'proven' || before.proof !== row.proof || before.recounts !== row.recounts;
       const isSuspended = source.isSuspended === 1 && this.#source?.isSuspended === 1;
@@ -844,7 +842,7 @@ export class Oracle {
     if (before?.isSuspended === 1 && source.isSuspended === 0) this.#suspensionEnded(before);
     if (before) {
       for (const key of ['frontier', 'closedUntil', 'uidsKeptSince', 'collected'] as const) {
-        if (source[key] < before[key]) this.fault(`I6: ${key} went back from ${before[key]} to ${source[key]}`);
+        if (source[key] < before[key]) this.fault(`${key} went back from ${before[key]} to ${source[key]}`);
       }
     }
     if (source.collected !== this.#stored.size)
@@ -901,9 +899,9 @@ export class Oracle {
     this.#sinks.set(sink.id, sink);
     const { seq, pruned } = this.#marks;
     if (before && (sink.acknowledged < before.acknowledged || sink.delivered < before.delivered))
-      this.fault(`I6: ${sink.id} went back from ${before.acknowledged} to ${sink.acknowledged}`);
+      this.fault(`${sink.id} went back from ${before.acknowledged} to ${sink.acknowledged}`);
     if (pruned > sink.acknowledged || sink.acknowledged > seq || sink.delivered > sink.acknowledged) {
-      this.fault(`I7: pruned ${pruned}, ${sink.id} accepted ${sink.delivered} and is acknowledged up to ${sink.acknowledged} of ${seq}`);
+      this.fault(`pruned ${pruned}, ${sink.id} accepted ${sink.delivered} and is acknowledged up to ${sink.acknowledged} of ${seq}`);
     }
     const receiver = this.#receivers.find(({ settings }) => settings.id === sink.id);
     if (!receiver) return;
@@ -917,22 +915,22 @@ export class Oracle {
       if (!truth || !this.#isFor(receiver, truth)) continue;
       const letter = deadLetter.get(sink.id, at);
       if (receiver.drops(truth.uid)) {
-        if (letter) this.fault(`I8: entry ${at} is a dead letter of ${sink.id}, which dropped it on purpose`);
-      } else if (!letter) this.fault(`I8: ${sink.id} is acknowledged over entry ${at}, which it never accepted`);
+        if (letter) this.fault(`entry ${at} is a dead letter of ${sink.id}, which dropped it on purpose`);
+      } else if (!letter) this.fault(`${sink.id} is acknowledged over entry ${at}, which it never accepted`);
       else if (!this.#texts(truth).includes(letter.body))
-        this.fault(`I8: the dead letter of entry ${at} holds another record: ${letter.body.slice(0, 150)}`);
-      else if (!receiver.refuses(truth.uid)) this.fault(`I8: entry ${at} is a dead letter of ${sink.id}, which never rejected it`);
+        this.fault(`the dead letter of entry ${at} holds another record: ${letter.body.slice(0, 150)}`);
+      else if (!receiver.refuses(truth.uid)) this.fault(`entry ${at} is a dead letter of ${sink.id}, which never rejected it`);
     }
   }
 
-  /** I8 of a ledger entry that a receiver never accepted. */
+  /** A ledger entry that a receiver never accepted is a dead letter with its text, and was rejected. */
   #rejected(receiver: Receiver, seq: number, { uid, text }: LedgerEntry, letter: string | undefined): void {
     const { id } = receiver.settings;
     if (receiver.drops(uid)) {
-      if (letter !== undefined) this.fault(`I8: ledger entry ${seq} is a dead letter of ${id}, which dropped it on purpose`);
-    } else if (letter === undefined) this.fault(`I8: ${id} is acknowledged over ledger entry ${seq}, which it never accepted`);
-    else if (letter !== text) this.fault(`I8: the dead letter of ledger entry ${seq} holds another text: ${letter.slice(0, 150)}`);
-    else if (!receiver.refuses(uid)) this.fault(`I8: ledger entry ${seq} is a dead letter of ${id}, which never rejected it`);
+      if (letter !== undefined) this.fault(`ledger entry ${seq} is a dead letter of ${id}, which dropped it on purpose`);
+    } else if (letter === undefined) this.fault(`${id} is acknowledged over ledger entry ${seq}, which it never accepted`);
+    else if (letter !== text) this.fault(`the dead letter of ledger entry ${seq} holds another text: ${letter.slice(0, 150)}`);
+    else if (!receiver.refuses(uid)) this.fault(`ledger entry ${seq} is a dead letter of ${id}, which never rejected it`);
     else this.#sometimes.count('ledger entry rejected');
   }
 
@@ -1015,7 +1013,7 @@ export class Oracle {
         this.fault(`P9: window ${row.from} contains records with one identity and is proven`);
       const { length } = this.#service.matching(JSON.parse(row.query) as WindowQuery, this.#world.now);
       if (row.state === 'proven' && row.reason === null && row.next === null && length < (row.total ?? 0) && this.#wasCountedSince(row)) {
-        this.fault(`I14: window ${row.from} was proven with ${row.total ?? 0}, the service has ${length}, without a report`);
+        this.fault(`window ${row.from} was proven with ${row.total ?? 0}, the service has ${length}, without a report`);
       }
       if (row.reason === 'shrunk' && !this.#environment.records.purge)
         this.fault(`P9: window ${row.from} reports deleted records, but none were deleted`);

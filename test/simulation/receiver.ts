@@ -146,8 +146,8 @@ export class Receiver {
       await life.effect(`${this.settings.id} asked`);
       this.#world.note(`${this.settings.id} ${batch.messages[0]?.seq ?? 0}-${batch.through.seq} ${batch.uncertain ? 'uncertain' : 'sure'}`);
       const { acknowledged: acked } = marks();
-      if (batch.through.seq > acked + 10_000) life.fault(`I9: ${this.settings.id} was sent entry ${batch.through.seq}, acked is ${acked}`);
-      if (this.#blocked) life.fault(`I12: ${this.settings.id} was sent a batch although its position does not fit`);
+      if (batch.through.seq > acked + 10_000) life.fault(`${this.settings.id} was sent entry ${batch.through.seq}, acked is ${acked}`);
+      if (this.#blocked) life.fault(`${this.settings.id} was sent a batch although its position does not fit`);
       const { slow, latencyMs } = this.settings;
       const isSlow = !this.isCalm && this.#chance.is(probability(slow, 0.01, 0.08));
       const outcome = this.#outcome();

@@ -540,7 +540,7 @@ class Simulation {
     const verdict = await isRefused(this.#place.copy(backup), receiver, this.#config, this.#world, this.#place);
     if (verdict === 'does not apply') return;
     if (verdict === 'blocked') this.#sometimes.count('rolled-back state blocked');
-    else this.#oracle.fault(`I12: a state that was rolled back is ${verdict}`);
+    else this.#oracle.fault(`a state that was rolled back is ${verdict}`);
   }
 
   /**
@@ -569,10 +569,10 @@ class Simulation {
     const options = { directory: life.directory, maxSize: 1e9, retention: 1e12, version: '0.0.0', expectState: false, lockWait: 0 };
     try {
       await using second = await Journal.open(options, life.clock, new AbortController().signal);
-      this.#oracle.fault(`I11: a second daemon owns ${second.id}`);
+      this.#oracle.fault(`a second daemon owns ${second.id}`);
     } catch (thrown) {
       if (codeOf(thrown) === 'state_locked') this.#sometimes.count('second daemon refused');
-      else this.#oracle.fault(`I11: a second daemon ended with ${messageOf(thrown)}`);
+      else this.#oracle.fault(`a second daemon ended with ${messageOf(thrown)}`);
     }
   }
 

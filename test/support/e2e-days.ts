@@ -11,7 +11,7 @@ export function wholeDays(now: number): readonly string[] {
   return Array.from({ length: 10 }, (_, i) => new Date(today - (10 - i) * dayMs).toISOString().slice(0, 10));
 }
 
-/** Counts records by the day of their `logTimestamp` (UTC, the date first: specification 2.7). */
+/** Counts records by the day of their `logTimestamp` (UTC, the date first). */
 export function countByDay(records: readonly string[], days: readonly string[]): Record<string, number> {
   const counts = Object.fromEntries(days.map((day) => [day, 0]));
   for (const record of records) {

@@ -89,7 +89,7 @@ export class Seconds {
   last = -Infinity;
 
   /**
-   * `logTimestamp` is UTC without an offset, with any number of digits (specification 2.7). Records
+   * `logTimestamp` is UTC without an offset, with any number of digits. Records
    * without one belong to no second.
    */
   constructor(truth: readonly string[]) {

@@ -1,5 +1,5 @@
 /**
- * The model of a source behind a real HTTPS server on 127.0.0.1 (specification 2.6, 4.6), with a token
+ * The model of a source behind a real HTTPS server on 127.0.0.1, with a token
  * endpoint. A test inspects requests, and injects faults by replacing the next response.
  */
 import { createServer } from 'node:https';

@@ -1,6 +1,6 @@
 /**
  * Simulated people who use the API: they protect, share and open files, travel, and are denied for
- * every reason of specification 2.8. The log thus arises as in production. A switch sets the rate;
+ * every reason. The log thus arises as in production. A switch sets the rate;
  * a random stream selects person, action and place.
  */
 import { networkOf, places, type UserNetwork } from '../logs/network.ts';

@@ -28,7 +28,7 @@ interface ApiParts {
   readonly endpoints: readonly Endpoint[];
 }
 
-/** The path at which the API begins; `{base_url}` ends with it (specification 4, 9). */
+/** The path at which the API begins; `{base_url}` ends with it. */
 export const apiRoot = '/v2/api';
 const plainBodyBytesMax = 64 * 1024;
 /** Space for three incoming files of 16 MiB. */

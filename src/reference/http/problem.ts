@@ -7,7 +7,7 @@ import { STATUS_CODES } from './node-http.ts';
 interface ProblemOptions {
   /** The invalid query parameter or field. */
   readonly parameter?: string;
-  /** Why access is denied, in the words of specification 2.8. */
+  /** Why access is denied, in the words of the log. */
   readonly reason?: string;
   readonly headers?: Readonly<Record<string, string>>;
   readonly cause?: unknown;

@@ -1,5 +1,5 @@
 /**
- * The table of specification 2.8. Records have only these combinations of action, result and
+ * The combinations that the specification lists. Records have only these combinations of action, result and
  * reason; the type checker refuses any other.
  */
 

@@ -1,5 +1,5 @@
 /**
- * The endpoints of the log (specification 4.6, 4.7). The page is assembled as bytes, so that a
+ * The endpoints of the log. The page is assembled as bytes, so that a
  * large one is cheap.
  */
 import { endpoint, type Endpoint } from '../http/endpoint.ts';

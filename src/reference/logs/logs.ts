@@ -1,5 +1,5 @@
 /**
- * The two logs endpoints (specification 4.6, 4.7): a page of records for a query and the
+ * The two logs endpoints: a page of records for a query and the
  * permissions of the caller. Applies the switches for bounds, page size, pages past the end, order,
  * totals, permissions and retention.
  */

@@ -1,5 +1,5 @@
 /**
- * Network and position data of people, in the shape of `userNetwork` (specification 2.7). Addresses
+ * Network and position data of people, in the shape of `userNetwork`. Addresses
  * are from ranges reserved for documentation (RFC 5737, RFC 3849, RFC 9542).
  */
 import { below, hexOf, oneOf, uuidOf, type Random } from '../random.ts';

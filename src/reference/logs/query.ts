@@ -1,5 +1,5 @@
 /**
- * Parses the query parameters of the logs endpoints (specification 4.6). An invalid parameter is
+ * Parses the query parameters of the logs endpoints. An invalid parameter is
  * refused by name.
  */
 import { z } from 'zod';

@@ -1,7 +1,7 @@
 /**
- * Generates log records of the people of the organization: every combination of specification 2.8,
+ * Generates log records of the people of the organization: every combination of combinations.ts,
  * payloads with changing owners, users with their devices. Until it is stored, a record is a list
- * of fields with JSON texts, in the order of specification 2.7.
+ * of fields with JSON texts, in the order of the specification.
  */
 import { combinations, type Combination } from './combinations.ts';
 import type { Person } from '../people/organization.ts';
@@ -123,7 +123,7 @@ export class RecordGenerator {
   }
 }
 
-/** In the order of specification 2.7. */
+/** In the order of the specification. */
 function fieldsOf(
   logId: number,
   [action, result, reason]: Combination,

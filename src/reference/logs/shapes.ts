@@ -1,4 +1,4 @@
-/** The shapes of the log on the wire (specification 2.6, 2.7), without the effects of switches. */
+/** The shapes of the log on the wire, without the effects of switches. */
 import { z } from 'zod';
 import { combinations } from './combinations.ts';
 

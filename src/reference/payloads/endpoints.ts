@@ -1,4 +1,4 @@
-/** The endpoints of payloads (specification 4.2, 4.8). */
+/** The endpoints of payloads. */
 import { endpoint, json, type Endpoint } from '../http/endpoint.ts';
 import { readable, type PayloadParts } from '../policies/authorize.ts';
 import type { SwitchValues } from '../switches.ts';

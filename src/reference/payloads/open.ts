@@ -1,5 +1,5 @@
 /**
- * Opens a protected file (specification 4.8): in the service, or elsewhere with the data key, which
+ * Opens a protected file: in the service, or elsewhere with the data key, which
  * requires FullAccess. The order: authenticate the header, evaluate the policies, authenticate the
  * content, log the success, respond.
  */

@@ -5,7 +5,7 @@ import type { DataFile } from '../data-file.ts';
 import type { User, Users } from '../people/users.ts';
 import { keyBytes } from './container.ts';
 
-/** One payload (specification 2.1). */
+/** One payload. */
 export interface Payload {
   readonly payloadId: string;
   readonly owner: User;

@@ -1,5 +1,5 @@
 /**
- * Protects a file (specification 4.2, 4.8): in the service, or elsewhere with a data key that the
+ * Protects a file: in the service, or elsewhere with a data key that the
  * service returns once.
  */
 import { randomBytes, randomUUID } from 'node:crypto';

@@ -1,4 +1,4 @@
-/** The shapes of payloads on the wire (specification 2.1, 2.2, 4.2; the rest is chosen). */
+/** The shapes of payloads on the wire (as specified; the rest is chosen). */
 import { z } from 'zod';
 import { dateText, hasControls, text } from '../http/shapes.ts';
 import { userNetwork } from '../policies/network.ts';

@@ -1,4 +1,4 @@
-/** The endpoints of users and groups (specification 4.3, 4.8, 5). */
+/** The endpoints of users and groups. */
 import { z } from 'zod';
 import { endpoint, json, queryOf, type Call, type Endpoint } from '../http/endpoint.ts';
 import { Problem } from '../http/problem.ts';

@@ -18,7 +18,7 @@ export interface Person {
   readonly roles: readonly Role[];
 }
 
-/** A collection of users to whom access can be granted at once (specification 2.5). */
+/** A collection of users to whom access can be granted at once. */
 interface Group {
   readonly groupId: string;
   readonly name: string;

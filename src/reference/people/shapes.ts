@@ -1,4 +1,4 @@
-/** The shapes of users and groups on the wire (specification 2.3, 2.5, 2.6). */
+/** The shapes of users and groups on the wire. */
 import { z } from 'zod';
 import { hasControls, pagination, text } from '../http/shapes.ts';
 import { roles } from './roles.ts';

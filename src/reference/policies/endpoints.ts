@@ -1,5 +1,5 @@
 /**
- * The endpoints of policies (specification 4.4, 4.5, 4.8). A change and its log record are one
+ * The endpoints of policies. A change and its log record are one
  * transaction. A call that changes nothing is not logged.
  */
 import { z } from 'zod';

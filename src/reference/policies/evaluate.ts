@@ -1,7 +1,7 @@
 /**
  * Evaluates policies in a fixed order: the rule of the organization; the access of the user, so
  * that others learn nothing about the rules of a payload; time; place. The first failed rule is the
- * reason (specification 2.8). Pure.
+ * reason. Pure.
  */
 import type { ReasonOf } from '../logs/combinations.ts';
 import { liesIn, type Area, type Place } from './position.ts';

@@ -1,5 +1,5 @@
 /**
- * `userNetwork` in requests (specification 2.2): the place of the caller. It may have the other
+ * `userNetwork` in requests: the place of the caller. It may have the other
  * fields of section 2.7 for the log.
  */
 import { z } from 'zod';

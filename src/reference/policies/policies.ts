@@ -4,7 +4,7 @@ import { nameOf } from '../people/organization.ts';
 import type { Payload } from '../payloads/payloads.ts';
 import type { AccessLevel, Rules } from './shapes.ts';
 
-/** Item of the list of specification 4.5. */
+/** Item of the list of policies. */
 interface UserAuthorization {
   readonly userId: string;
   readonly userName: string;

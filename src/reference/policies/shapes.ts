@@ -1,4 +1,4 @@
-/** The shapes of policies on the wire (specification 2.4, 4.4, 4.5; the rest is chosen). */
+/** The shapes of policies on the wire (as specified; the rest is chosen). */
 import { z } from 'zod';
 import { text } from '../http/shapes.ts';
 import { countries } from './countries.ts';

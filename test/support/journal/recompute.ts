@@ -60,7 +60,7 @@ export function faultsOf(db: Database): string[] {
   return faults;
 }
 
-/** I1: how often each uid was appended, and whether `seen` contains exactly these. */
+/** How often each uid was appended, and whether `seen` contains exactly these. */
 export function seenFaults(db: Database): string[] {
   const appended = uidsOf(db, 'SELECT uids FROM segments');
   const seen = new Set(uidsOf(db, 'SELECT uids FROM seen'));
@@ -71,7 +71,7 @@ export function seenFaults(db: Database): string[] {
   return faults;
 }
 
-/** I3: the faults in the windows between `from` and `closedUntil` of each range. */
+/** The faults in the windows between `from` and `closedUntil` of each range. */
 export function tilingFaults(db: Database): string[] {
   const faults: string[] = [];
   const ranges = db.prepare<[], { source: number; from_us: number; to_us: number | null; closed_until_us: number }>('SELECT * FROM ranges');

@@ -1,5 +1,5 @@
 /**
- * Records for tests: the table of specification 2.8 with the meaning that docs/formats.md gives
+ * Records for tests: the combinations of action, result and reason, with the meaning that docs/formats.md gives
  * each row, written a second time, and records in each form that permissions cause.
  */
 import type { NormalizeSettings } from '../../../src/normalize/normalizer.ts';

@@ -75,7 +75,7 @@ async function again(it: World): Promise<number> {
   return turns;
 }
 
-test('windows are closed once closeDelay has passed, and not before; they tile (I3, I5)', async () => {
+test('windows are closed once closeDelay has passed, and not before; they tile', async () => {
   const it = await world({ after: 2 * closeDelay + minute });
   for (let id = 1; id <= 50; id += 1) it.source.add(id, base + id * 130 * second);
   expect(await closeUntil(it, base + 2 * hour + 300 * second)).toBeGreaterThan(5);
@@ -95,7 +95,7 @@ test('windows are closed once closeDelay has passed, and not before; they tile (
   expect(await closeAll(it)).toBe(1);
 });
 
-test('a dense period is split down to seconds, no record is lost at the splits, and windows become wider again (C35)', async () => {
+test('a dense period is split down to seconds, no record is lost at the splits, and windows become wider again', async () => {
   const it = await world({ after: 2 * hour, pageSize: 1000 });
   let id = 0;
   // 12,000 in one second in the middle, its edges among them, and some around it.
@@ -117,7 +117,7 @@ test('a dense period is split down to seconds, no record is lost at the splits, 
   expect(Math.max(...all.slice(-3).map(({ from, to: until }) => until - from))).toBeGreaterThan(60 * second);
 });
 
-test('a gap is retried after 1, 5 and 15 minutes, at the ages of recounts, then daily, and its proof advances the frontier (C22, C23)', async () => {
+test('a gap is retried after 1, 5 and 15 minutes, at the ages of recounts, then daily, and its proof advances the frontier', async () => {
   const it = await world({ after: 2 * closeDelay, switches: { total: 'missing' } });
   it.source.add(1, base + second);
   await closeAll(it);
@@ -146,7 +146,7 @@ test('a gap is retried after 1, 5 and 15 minutes, at the ages of recounts, then 
   expect(it.journal.progress(sourceId).frontier).toBe(until);
 });
 
-test('a closed window is counted once at each age by exactly its stored query, until it is final (C2, C18)', async () => {
+test('a closed window is counted once at each age by exactly its stored query, until it is final', async () => {
   const it = await world({ after: 2 * closeDelay });
   it.source.add(1, base + second);
   await closeAll(it);
@@ -228,7 +228,7 @@ async function threeWindows(): Promise<{ it: World; to: number; windows: Row[] }
   return { it, to: first(it).to, windows };
 }
 
-test('a smaller total is recounted after closeDelay; if another window shows all its records, the window has shrunk (C19, C20)', async () => {
+test('a smaller total is recounted after closeDelay; if another window shows all its records, the window has shrunk', async () => {
   const { it, to: until } = await threeWindows();
   it.source.records.shift();
   go(it, until + hour);
@@ -737,7 +737,7 @@ test('recounts come before gaps, whichever was due first', async () => {
   ]);
 });
 
-test('three windows in a row with records out of range are reported as trouble until the next window without (A4)', async () => {
+test('three windows in a row with records out of range are reported as trouble until the next window without', async () => {
   const it = await world({ after: 2 * closeDelay + minute, switches: { noFilter: true } });
   it.source.add(1, base + 10 * closeDelay, 0);
   for (const trouble of [undefined, undefined, expect.stringContaining('ignores the time filter')]) {

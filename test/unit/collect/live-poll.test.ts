@@ -7,7 +7,7 @@ import type { World } from '../../support/collect/world.ts';
 
 /**
  * The start of the last poll, in seconds from `base`. Polls have no end, so that records of a node
- * whose clock is ahead arrive (C26).
+ * whose clock is ahead arrive.
  */
 function began(it: World): number {
   const query = it.source.requests.at(-1)?.query ?? {};
@@ -52,7 +52,7 @@ test('a poll starts closeDelay ago if the ledger has closed later windows', asyn
   expect(appended(it.beside())).toHaveLength(1);
 });
 
-test('polledUntil is the newest time read, at most server time: a record dated next year does not move it there (C51)', async () => {
+test('polledUntil is the newest time read, at most server time: a record dated next year does not move it there', async () => {
   const it = await world({ after: hour });
   it.source.add(1, base + hour - 30 * second);
   it.source.add(2, base + 365 * day, 0);

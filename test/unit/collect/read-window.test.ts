@@ -61,7 +61,7 @@ test('an empty window is proven by two requests', async () => {
   ]);
 });
 
-test('the count comes after the last page and includes the padding; the window owns only records inside it (C7, C34)', async () => {
+test('the count comes after the last page and includes the padding; the window owns only records inside it', async () => {
   const it = await world({ pageSize: 3 });
   const edges = [-2, -1, -0.000001, 0, 59.999999, 60, 61, 62].map((at) => base + Math.round(at * second));
   edges.forEach((time, i) => it.source.add(i + 1, time));
@@ -134,7 +134,7 @@ test('every variant of a correct service gives a proof, and the proof is true', 
   expect(passes).toBeGreaterThan(sized(9, 28));
 });
 
-test('a record inserted before a page already read is not missed: neither the first total nor the items are a proof (C11, C12)', async () => {
+test('a record inserted before a page already read is not missed: neither the first total nor the items are a proof', async () => {
   const it = await world({ pageSize: 2 });
   fill(it, 4, 10);
   // After page 1, a record appears before it, pages shift to the right, and one record comes twice:
@@ -149,7 +149,7 @@ test('a record inserted before a page already read is not missed: neither the fi
   expect(it.clock.monotonic()).toBe(2_000);
 });
 
-test('a cached answer is not used: the request is repeated (C11)', async () => {
+test('a cached answer is not used: the request is repeated', async () => {
   const it = await world({ pageSize: 10 });
   fill(it, 3);
   it.source.before = (_request, count) => (it.source.switches.age = count === 2 || count === 3 ? 7 : 0);
@@ -157,7 +157,7 @@ test('a cached answer is not used: the request is repeated (C11)', async () => {
   expect(proof).toMatchObject({ passes: 1, requests: 4 });
 });
 
-test('a lagging total hides no record: a pass ends at a short page, not because of the total (C14)', async () => {
+test('a lagging total hides no record: a pass ends at a short page, not because of the total', async () => {
   const it = await world({ pageSize: 2, switches: { total: 'lagging', totalLag: 5 * second } });
   fill(it, 3);
   const third = it.source.records[2];
@@ -167,7 +167,7 @@ test('a lagging total hides no record: a pass ends at a short page, not because 
   expect(proof.passes).toBeGreaterThan(1);
 });
 
-test('a count below the records received clears the tally (C13)', async () => {
+test('a count below the records received clears the tally', async () => {
   const it = await world({ pageSize: 2 });
   fill(it, 5);
   // The first record disappears after the last page, before the count.
@@ -181,7 +181,7 @@ test('a count below the records received clears the tally (C13)', async () => {
   expect(Buffer.from(found.proof.digest).toString('hex')).toBe(digest(owned(it.source.records.slice(1), window)));
 });
 
-test('the tally is cleared also when other records were added meanwhile: no proof of records that were not read (C13)', async () => {
+test('the tally is cleared also when other records were added meanwhile: no proof of records that were not read', async () => {
   const it = await world({ pageSize: 10 });
   fill(it, 3);
   const hide = (i: number, more: object): void => {
@@ -357,7 +357,7 @@ test('a total below what was received in two passes running is a capped total: t
   expect(await read(it)).toMatchObject({ kind: 'split', records: 40 });
 });
 
-test('a total that may be a cap is no proof: the window is split, and a window of one second is a gap (C52)', async () => {
+test('a total that may be a cap is no proof: the window is split, and a window of one second is a gap', async () => {
   const it = await world({ pageSize: 200, switches: { total: 'cap', totalCap: 120, servedMost: 120 } });
   fill(it, 130, 0, 0.001);
   it.caps.largest = 120;
@@ -370,7 +370,7 @@ test('a total that may be a cap is no proof: the window is split, and a window o
   });
 });
 
-test('the unbounded count detects a cap that no window has reached (C52)', async () => {
+test('the unbounded count detects a cap that no window has reached', async () => {
   const it = await world({ pageSize: 200, switches: { total: 'cap', totalCap: 120, servedMost: 120 } });
   fill(it, 130, 0, 0.001);
   expect(it.caps.largest).toBe(0);
@@ -540,7 +540,7 @@ test('a short first page with a greater total limits the page size for this read
   expect(it.paging.size).toBe(10);
 });
 
-test('a page size that shrinks half-way restarts the pass with the smaller size (C6)', async () => {
+test('a page size that shrinks half-way restarts the pass with the smaller size', async () => {
   const it = await world({ pageSize: 10 });
   fill(it, 35, 0, 1);
   it.source.before = (_request, count) => (it.source.switches.pageCap = count >= 3 ? 4 : 10);

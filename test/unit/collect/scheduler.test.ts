@@ -37,7 +37,7 @@ test('records of three hours, some of them late, are each delivered once; window
   expect(it.counted).toEqual({ collected: 150, late, suspensions: [] });
   expect(it.journal.progress(sourceId).frontier).toBeGreaterThan(base + 4.5 * hour - 3 * 15 * minute);
   expect(it.source.mostAtOnce).toBe(1);
-  // I5, from the ledger.
+  // No window was closed before its close delay had passed.
   expect(db.prepare('SELECT count(*) AS n FROM windows WHERE closed_us < to_us + ?').get(15 * minute)).toEqual({ n: 0 });
 });
 
@@ -540,7 +540,7 @@ test('a request before the loop starts triggers no live poll', async () => {
   expect(own.source.requests).toHaveLength(1);
 });
 
-test('three windows with records out of range are reported as trouble after a restart too (A4)', async () => {
+test('three windows with records out of range are reported as trouble after a restart too', async () => {
   const it = await begun({ after: hour });
   for (let i = 0; i < 3; i += 1) {
     const window = { from: base + i * minute, to: base + (i + 1) * minute };

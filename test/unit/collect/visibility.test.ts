@@ -42,7 +42,7 @@ function add(it: World, id: number, time: Micros, more: Readonly<Record<string, 
   it.source.add(id, time, 0, more);
 }
 
-test('a page without a usual field waits for the reference record; if that lacks the field too, the source is suspended and no copy without it is stored (C21)', async () => {
+test('a page without a usual field waits for the reference record; if that lacks the field too, the source is suspended and no copy without it is stored', async () => {
   const it = await watched();
   const { polledUntil: tip } = it.journal.progress(sourceId);
   const restore = hide(it);

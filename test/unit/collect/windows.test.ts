@@ -18,7 +18,7 @@ import { ages, closeDelay, span } from '../../support/collect/world.ts';
 
 const at = (text: string): number => Date.parse(`${text}Z`) * 1000;
 
-test('a query has whole seconds, with one more second on both sides (C7)', () => {
+test('a query has whole seconds, with one more second on both sides', () => {
   expect(queryOf({ from: at('2026-11-20T02:00:00'), to: at('2026-11-20T02:15:00') })).toEqual({
     startTime: '2026-11-20T01:59:59.00',
     endTime: '2026-11-20T02:15:01.00',
@@ -30,7 +30,7 @@ test('a query has whole seconds, with one more second on both sides (C7)', () =>
   expect(queryFrom(at('2026-11-20T02:00:00') + 999_999)).toEqual({ startTime: '2026-11-20T02:00:00.00' });
 });
 
-test('a window includes its start and excludes its end (C34): each instant belongs to exactly one of two neighbours', () => {
+test('a window includes its start and excludes its end: each instant belongs to exactly one of two neighbours', () => {
   const [a, b] = [span(0, 10), span(10, 20)];
   for (const [time, inA, inB] of [
     [base - 1, false, false],
@@ -42,7 +42,7 @@ test('a window includes its start and excludes its end (C34): each instant belon
     expect([owns(a, time), owns(b, time)]).toEqual([inA, inB]);
 });
 
-test('the halves of a window cover exactly the window, down to one second (C35)', () => {
+test('the halves of a window cover exactly the window, down to one second', () => {
   const random = seeded(5);
   for (let i = 0; i < 500; i += 1) {
     const window = span(0, between(random, 1, 90_000));
@@ -188,7 +188,7 @@ test('the next recount is due at the first age still ahead; after the last age n
   expect(nextRecount(until, [], base)).toBeUndefined();
 });
 
-test('a gap is retried after 1, 5 and 15 minutes, then at the ages of recounts, then once a day (C23)', () => {
+test('a gap is retried after 1, 5 and 15 minutes, then at the ages of recounts, then once a day', () => {
   let now = base + closeDelay;
   const tried: number[] = [];
   for (let tries = 1; tries <= 13; tries += 1) {

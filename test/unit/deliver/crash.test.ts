@@ -1,7 +1,7 @@
 /**
  * A power cut at every relevant moment: before and after each send, each acknowledgement, each
  * transaction. A new process opens the state file of that moment with the same receiver, and every
- * entry is accounted for: delivered, dead letter, or not for this sink (I8, I10).
+ * entry is accounted for: delivered, dead letter, or not for this sink.
  */
 import { rmSync } from 'node:fs';
 import { dirname } from 'node:path';
@@ -136,7 +136,7 @@ async function twoLives(scenario: Scenario, fatal: number): Promise<{ names: str
   await using second = await Rig.make(moments.copy);
   const before = committed(second.journal, 'sink');
   const had = new Set([...receiver.has.map(numberOf), ...deadLetters(second.journal).map(({ seq }) => seq), ...notForIt]);
-  // I8: at every moment, each acknowledged entry is delivered, a dead letter, or not for this sink.
+  // At every moment, each acknowledged entry is delivered, a dead letter, or not for this sink.
   expect(range(1, before.acknowledged).filter((n) => !had.has(n))).toEqual([]);
   expect(before.delivered).toBeLessThanOrEqual(before.acknowledged);
   answersOf(receiver, { ...scenario, lost: -1 });

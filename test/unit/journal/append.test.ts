@@ -97,7 +97,7 @@ test('a late counter survives the next revision of its window', async () => {
   expect(beside().prepare('SELECT late, total, recounts FROM windows').get()).toEqual({ late: 1, total: 1, recounts: 1 });
 });
 
-test('records without a readable time are known on the day of receipt and on every later day (C49)', async () => {
+test('records without a readable time are known on the day of receipt and on every later day', async () => {
   const { journal, beside } = await opened();
   const odd = collected(1, undefined);
   expect(await journal.append(pageOf([odd]))).toMatchObject({ appended: 1, outside: 0 });
@@ -111,7 +111,7 @@ test('records without a readable time are known on the day of receipt and on eve
   expect(seenFaults(beside())).toEqual([]);
 });
 
-test('the day of a record without a time is that of closedUntil, if that is ahead of the service (C49)', async () => {
+test('the day of a record without a time is that of closedUntil, if that is ahead of the service', async () => {
   const { journal, beside } = await opened();
   await journal.close(source, { from: base, to: base + 9 * day }, proven(), lastAge);
   await journal.append(pageOf([collected(1, undefined)], { serverNow: base }));
@@ -131,7 +131,7 @@ test('the bucket of a day of unreadable times is deleted five days after its end
   expect(await journal.append(pageOf([collected(1, undefined)], { serverNow: endOfDay + 6 * day }))).toMatchObject({ appended: 1 });
 });
 
-test('the uid of a record that arrives every day is never deleted (C49)', async () => {
+test('the uid of a record that arrives every day is never deleted', async () => {
   const { journal } = await opened();
   const odd = collected(1, undefined);
   let from = base;

@@ -16,7 +16,7 @@ test('a gap stops the frontier while closedUntil advances, and its proof moves t
   await journal.close(source, span(30, 40), gap(), lastAge);
   await journal.close(source, span(40, 50), proven(), lastAge);
   expect(seconds()).toEqual([10, 50]);
-  // Retried and not proven: nothing advances (C22).
+  // Retried and not proven: nothing advances.
   await journal.close(source, span(10, 20), gap(), lastAge);
   expect(seconds()).toEqual([10, 50]);
   // The later gap is proven first: the earlier one still blocks the frontier.
@@ -26,7 +26,7 @@ test('a gap stops the frontier while closedUntil advances, and its proof moves t
   expect(seconds()).toEqual([50, 50]);
 });
 
-test("windows are contiguous and the frontier equals an oracle's, in any order and across restarts (I3, I6)", async () => {
+test("windows are contiguous and the frontier equals an oracle's, in any order and across restarts", async () => {
   const random = seeded(23);
   let state = await opened();
   const states: string[] = [];
@@ -136,7 +136,7 @@ test('a gap proven with all records ever seen is closed without a remark', async
   });
 });
 
-test('a closed window whose later total cannot be proven keeps its proof and frontier, and is listed as open (C20)', async () => {
+test('a closed window whose later total cannot be proven keeps its proof and frontier, and is listed as open', async () => {
   const { journal, beside } = await opened();
   const row = (): unknown =>
     beside().prepare('SELECT state, reason, total, records, proof, closed_us, recounts, next_us FROM windows').get();

@@ -50,7 +50,7 @@ test('a uid is not known before its transaction has committed', () => {
   expect(sets.bucket(1, 5).has(uid(1))).toBe(false);
 });
 
-test('the least recently used buckets leave memory, but not one of the current page, and nothing is forgotten by that (C46)', () => {
+test('the least recently used buckets leave memory, but not one of the current page, and nothing is forgotten by that', () => {
   const state = seen(2 * setBytes);
   const { sets, add } = state;
   add({ 1: [10, 11] });

@@ -200,7 +200,7 @@ test.each([
     'less than it has accepted',
     { acknowledged: 22, delivered: { position: { seq: 23, chain: new Uint8Array(32) }, resumeNote: undefined } },
   ],
-])('a sink that acknowledges %s violates an invariant (I7)', async (_what, acknowledgement) => {
+])('a sink that acknowledges %s violates an invariant', async (_what, acknowledgement) => {
   const it = await used();
   await expect(it.journal.acknowledge('siem', acknowledgement, [])).rejects.toMatchObject({ code: 'internal_error' });
   expect(() => it.journal.acknowledgeLater('siem', acknowledgement)).toThrow(/siem/);

@@ -137,7 +137,7 @@ test('a dead letter has a copy of the record, in the transaction of its acknowle
   expect(journal.sinkProgress('siem').deadLetters).toBe(2);
 });
 
-test('pruning goes as far as the slowest sink, also a blocked or unconfigured one, and never into a segment (C27)', async () => {
+test('pruning goes as far as the slowest sink, also a blocked or unconfigured one, and never into a segment', async () => {
   const { journal, clock, directory } = await opened();
   await append(journal, 5);
   for (const id of ['fast', 'slow', 'gone']) journal.sinkPositions.register(id, 'file', id, beginning, undefined);
@@ -262,7 +262,7 @@ async function fill(journal: Journal): Promise<ReturnType<typeof pageOf>> {
   }
 }
 
-test('at the quota an append stores nothing and memory has nothing of it; acknowledging and pruning continue (C45)', async () => {
+test('at the quota an append stores nothing and memory has nothing of it; acknowledging and pruning continue', async () => {
   const { journal, beside, clock } = await opened({ maxSize: 256 * 1024 });
   journal.sinkPositions.register('siem', 'kafka', 'x', beginning, undefined);
   await append(journal, 2);
@@ -297,7 +297,7 @@ test('at the quota an append stores nothing and memory has nothing of it; acknow
   expect(faultsOf(beside())).toEqual([]);
 });
 
-test('an append that fails in its very last statement leaves nothing behind in memory (C45)', async () => {
+test('an append that fails in its very last statement leaves nothing behind in memory', async () => {
   const { journal, beside, directory } = await opened({ maxSize: 256 * 1024 });
   journal.sinkPositions.register('file', 'file', 'x', beginning, undefined);
   await append(journal, 2);

@@ -13,7 +13,7 @@ afterEach(() => {
   if (umask !== undefined) process.umask(umask);
 });
 
-test('SQLite has the settings that the guarantees need, at the first open and at every later one (C10)', async () => {
+test('SQLite has the settings that the guarantees need, at the first open and at every later one', async () => {
   const directory = temporary();
   for (const quota of [2 ** 30, 2 ** 29]) {
     const { journal, close } = await opened({ directory, maxSize: quota });
@@ -90,7 +90,7 @@ test('a second owner is refused at once, or after lockWait; the first continues'
 });
 
 // promise: A process whose state another one has opened writes nothing more.
-test('once another owner has opened the state, no call writes any more (C39)', async () => {
+test('once another owner has opened the state, no call writes any more', async () => {
   const { journal, beside } = await opened();
   await journal.append(pageOf([collected(1, base)]));
   const head = journal.sinkPositions.register('siem', 'file', 'x', journal.head(), undefined);

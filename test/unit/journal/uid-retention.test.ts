@@ -6,7 +6,7 @@ import { beside, gap, lastAge, opened, pageOf, proven, source, temporary } from 
 
 const at = (days: number): number => base + days * day;
 
-test('uids are kept for the last recount age, and no longer (C17)', async () => {
+test('uids are kept for the last recount age, and no longer', async () => {
   const { journal, beside } = await opened();
   const records = [collected(1, base), collected(2, at(1)), collected(3, at(31) - second)];
   await journal.append(pageOf(records));
@@ -15,7 +15,7 @@ test('uids are kept for the last recount age, and no longer (C17)', async () => 
   expect(await journal.append(pageOf(records))).toMatchObject({ known: 3 });
   await journal.close(source, { from: at(30), to: at(31) }, proven(1), lastAge);
   expect(journal.progress(source).live.uidsKeptSince).toBe(at(1));
-  // The first is before the limit: outside, not appended again (C16); the second is exactly on it.
+  // The first is before the limit: outside, not appended again; the second is exactly on it.
   expect(await journal.append(pageOf(records))).toMatchObject({ appended: 0, known: 2, outside: 1 });
   expect(
     beside()
@@ -25,7 +25,7 @@ test('uids are kept for the last recount age, and no longer (C17)', async () => 
   expect(beside().prepare('SELECT count(*) AS n FROM seen').get()).toEqual({ n: 2 });
 });
 
-test('a window with a pending recount keeps its uids (C47)', async () => {
+test('a window with a pending recount keeps its uids', async () => {
   const { journal } = await opened();
   await journal.close(source, { from: base, to: at(1) }, proven(), lastAge);
   await journal.close(source, { from: at(1), to: at(2) }, proven(0, at(2), at(90)), lastAge);
@@ -97,7 +97,7 @@ test('a window read for a proof never loses a record to deleted uids: an invaria
   await expect(journal.append(pageOf([collected(1, base + hour)], { window }))).rejects.toMatchObject({ code: 'internal_error' });
 });
 
-test('padding before the limit, or before the start, is outside (C16)', async () => {
+test('padding before the limit, or before the start, is outside', async () => {
   const { journal } = await opened();
   await journal.close(source, { from: base, to: at(31) }, proven(), lastAge);
   const window = { from: at(31), to: at(31) + hour };
@@ -108,7 +108,7 @@ test('padding before the limit, or before the start, is outside (C16)', async ()
   expect(await journal.append(page)).toMatchObject({ appended: 1, outside: 2, late: 1 });
 });
 
-test('with two ranges both must have passed a bucket, or a day, before it is forgotten (C53)', async () => {
+test('with two ranges both must have passed a bucket, or a day, before it is forgotten', async () => {
   const directory = temporary();
   const first = await opened({ directory });
   await first.close();

@@ -68,7 +68,7 @@ const words = {
 } as const;
 test.each(Object.entries(words).flatMap(([what, list]) => list.map((word) => [what, word] as const)))('explains the %s: %s', (_, word) => {
   const [head, empty, text = ''] = explanation(word, documents).split('\n');
-  expect([head?.toLowerCase().replaceAll('_', ' '), empty]).toEqual([expect.stringContaining(word.replaceAll('_', ' ')), '']);
+  expect([head?.toLowerCase().replaceAll('_', ' '), empty]).toEqual([expect.stringContaining(word.toLowerCase().replaceAll('_', ' ')), '']);
   expect(text.length).toBeGreaterThan(10);
 });
 
