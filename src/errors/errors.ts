@@ -87,14 +87,14 @@ const foreignMax = 1_000;
 
 /** The message of a thrown value and the messages of its causes, each once. A foreign error is quoted: it may contain text of a server. */
 export function messageOf(thrown: unknown): string {
-  const message: string[] = [];
+  const words: string[] = [];
   let at: unknown = thrown;
   for (let depth = 0; at !== undefined && at !== null && depth < 8; depth += 1) {
     const word = wordOf(at);
-    if (word && !message.some((w) => w.includes(word))) message.push(word);
+    if (word && !words.some((w) => w.includes(word))) words.push(word);
     at = at instanceof Error ? at.cause : undefined;
   }
-  return message.join(': ');
+  return words.join(': ');
 }
 
 /** @returns the message of one error, without the messages of its causes */

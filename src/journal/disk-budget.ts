@@ -40,11 +40,11 @@ export function walBytes(db: Database): number {
  * exceeds the reserve when a single page of the service is larger, or during a long read
  * transaction.
  */
-export function usedBytes(usedPages: number, db: Database, room: DiskBudget): number {
-  return usedPages * pageBytes + setAsideBytes(db, room);
+export function usedBytes(usedPages: number, db: Database, budget: DiskBudget): number {
+  return usedPages * pageBytes + setAsideBytes(db, budget);
 }
 
 /** The part of `usedBytes` for the WAL. It is no content: SQLite empties and reuses it. */
-export function setAsideBytes(db: Database, room: DiskBudget): number {
-  return Math.max(room.walBytes, walBytes(db));
+export function setAsideBytes(db: Database, budget: DiskBudget): number {
+  return Math.max(budget.walBytes, walBytes(db));
 }

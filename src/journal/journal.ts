@@ -86,10 +86,10 @@ export class Journal implements CollectJournal, DeliverJournal, AsyncDisposable 
   readonly #ledger: Ledger;
   readonly #operations: Operations;
   readonly #seen: SeenUids;
-  readonly #keepMs: number;
+  readonly #retentionMs: number;
   readonly #clock: Clock;
   readonly #deduplicator: Deduplicator;
-  readonly #audit: SelfCheck;
+  readonly #selfCheck: SelfCheck;
   readonly #sources: Sources;
   readonly #history: History;
   #changed = Promise.withResolvers<undefined>();
@@ -111,20 +111,20 @@ export class Journal implements CollectJournal, DeliverJournal, AsyncDisposable 
     const { db } = state;
     this.#state = state;
     this.#clock = clock;
-    this.#keepMs = options.retention;
+    this.#retentionMs = options.retention;
     this.id = journalId(db);
     this.created = createdAt(db);
     this.fresh = state.created;
     this.#store = new Store(db, state.directory, state.epoch, options.maxSize);
     this.#shared = new SharedTransactions(this.#store, clock);
     this.#sources = new Sources(this.#store);
-    this.#segments = new Segments(this.#store, this.#sources.ids, () => this.sinkPositions.delivered());
+    this.#segments = new Segments(this.#store, this.#sources.ids, () => this.sinkPositions.leastAcknowledged());
     this.#operations = new Operations(this.#store, this.#segments);
     this.#ledger = new Ledger(this.#store, this.#segments, this.#operations);
     this.#history = new History(this.#store, this.#sources, this.#operations, this.#ledger, clock, () => this.#wake());
     this.#seen = new SeenUids(db);
     this.#deduplicator = new Deduplicator(this.#seen, this.#ledger);
-    this.#audit = new SelfCheck(db, clock, this.#sources.ids, (n) => this.#sources.get(this.#sources.ids.get(n) ?? '').ranges);
+    this.#selfCheck = new SelfCheck(db, clock, this.#sources.ids, (n) => this.#sources.get(this.#sources.ids.get(n) ?? '').ranges);
     this.sinkPositions = new SinkPositions(this.#store, this.#sources.numbers);
     this.deadLetters = new DeadLetters(this.#store, this.sinkPositions, this.#operations);
   }
@@ -551,7 +551,7 @@ export class Journal implements CollectJournal, DeliverJournal, AsyncDisposable 
    * WaybillError `state_corrupt`, `internal_error`: the process must end
    */
   examine(everyMs: number): boolean {
-    return this.#audit.step(everyMs / dayMs);
+    return this.#selfCheck.step(everyMs / dayMs);
   }
 
   /** The daemon's connection, for reports that only read. */
@@ -570,7 +570,7 @@ export class Journal implements CollectJournal, DeliverJournal, AsyncDisposable 
       ...[...this.sinkPositions.sinks()].filter((s) => /* mutant: prune-sinks */ s.state !== 'retired').map((s) => s.acknowledged),
     );
     const { bytes, maxSize } = this.usage();
-    const before = bytes > maxSize / 2 ? Number.MAX_SAFE_INTEGER : (this.#clock.now() - this.#keepMs) * 1000;
+    const before = bytes > maxSize / 2 ? Number.MAX_SAFE_INTEGER : (this.#clock.now() - this.#retentionMs) * 1000;
     return this.#segments.prune(through, before, pruneSegments);
   }
 

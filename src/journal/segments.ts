@@ -61,7 +61,7 @@ export interface SegmentRow {
 export class Segments {
   readonly #store: Store;
   readonly #sourceIds: ReadonlyMap<number, string>;
-  readonly #delivered: () => number;
+  readonly #leastAcknowledged: () => number;
   readonly #insert: Statement;
   readonly #setHead: Statement;
   readonly #holding: Statement<[number], SegmentRow>;
@@ -75,13 +75,13 @@ export class Segments {
   #unpacked: Unpacked[] = [];
 
   /**
-   * `sourceIds` is the live map of source numbers to ids; `delivered` returns the position that every
+   * `sourceIds` is the live map of source numbers to ids; `acknowledged` returns the position that every
    * sink has reached; `handOver` is the size of the recent segments that stay in memory, in bytes.
    */
-  constructor(store: Store, sourceIds: ReadonlyMap<number, string>, delivered: () => number) {
+  constructor(store: Store, sourceIds: ReadonlyMap<number, string>, acknowledged: () => number) {
     this.#store = store;
     this.#sourceIds = sourceIds;
-    this.#delivered = delivered;
+    this.#leastAcknowledged = acknowledged;
     this.#insert = store.db.prepare(
       `INSERT INTO segments (seq, n, kind, number, source, min_us, max_us, received_us, flags, uids, ends, body, chain)
        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
@@ -181,10 +181,10 @@ export class Segments {
 
   /** See CollectJournal.laggingPosition. */
   laggingPosition(): number | undefined {
-    const delivered = this.#delivered();
-    const ahead = this.#recent.reduce((sum, segment) => (segment.seq + segment.n - 1 > delivered ? sum + segment.body.length : sum), 0);
+    const acknowledged = this.#leastAcknowledged();
+    const ahead = this.#recent.reduce((sum, segment) => (segment.seq + segment.n - 1 > acknowledged ? sum + segment.body.length : sum), 0);
     // A sink that has less than this to read from memory keeps up.
-    return ahead > handOverBytes / 2 ? delivered : undefined;
+    return ahead > handOverBytes / 2 ? acknowledged : undefined;
   }
 
   read(after: number, limit: Limit): readonly Entry[] {
@@ -298,9 +298,9 @@ export class Segments {
   #handOver(segment: Unpacked): void {
     this.#recent.push(segment);
     this.#recentBytes += segment.body.length;
-    const delivered = this.#delivered();
+    const acknowledged = this.#leastAcknowledged();
     for (let oldest = this.#recent[0]; oldest; oldest = this.#recent[0]) {
-      if (oldest.seq + oldest.n - 1 > delivered && (this.#recentBytes <= handOverBytes || this.#recent.length === 1)) break;
+      if (oldest.seq + oldest.n - 1 > acknowledged && (this.#recentBytes <= handOverBytes || this.#recent.length === 1)) break;
       this.#recent.shift();
       this.#recentBytes -= oldest.body.length;
     }

@@ -94,7 +94,7 @@ export class SinkPositions {
   }
 
   /** The last entry that every configured sink has acknowledged; infinite without a sink. */
-  delivered(): number {
+  leastAcknowledged(): number {
     let least = Number.MAX_SAFE_INTEGER;
     for (const sink of this.#sinks.values()) {
       if (sink.state === 'active') least = Math.min(least, this.#pending.get(sink.id)?.acknowledged ?? sink.acknowledged);

@@ -244,7 +244,7 @@ function ownerWords(directory: string): string {
 
 function openFile(file: string, directory: string, maxSize: number): Database.Database {
   let db: Database.Database | undefined;
-  const room = diskBudgetOf(maxSize);
+  const budget = diskBudgetOf(maxSize);
   try {
     makePrivate(file);
     // Errors other than damage pass unchanged: the caller may try again.
@@ -261,11 +261,11 @@ function openFile(file: string, directory: string, maxSize: number): Database.Da
       'trusted_schema = OFF',
       'cell_size_check = ON',
       'mmap_size = 0',
-      `journal_size_limit = ${room.walBytes}`,
+      `journal_size_limit = ${budget.walBytes}`,
       'busy_timeout = 0',
-      `wal_autocheckpoint = ${room.checkpointPages}`,
+      `wal_autocheckpoint = ${budget.checkpointPages}`,
       'cache_size = -8192',
-      `max_page_count = ${room.filePages}`,
+      `max_page_count = ${budget.filePages}`,
     ]) {
       db.pragma(pragma);
     }

@@ -100,11 +100,11 @@ function isBadDocument(error: ItemError | undefined): boolean {
 
 /** The server's message with its causes. May quote the document, so only the dead letter stores it. */
 export function messageOfItem({ status, error }: Item): string {
-  const message: string[] = [];
+  const causes: string[] = [];
   for (let at = error, depth = 0; at !== undefined && depth < 4; at = at.caused_by, depth += 1) {
-    message.push([at.type, at.reason].filter((word) => word !== undefined).join(': '));
+    causes.push([at.type, at.reason].filter((word) => word !== undefined).join(': '));
   }
-  return message.length > 0 ? message.join('; ') : `answered with ${status ?? 'nothing'}`;
+  return causes.length > 0 ? causes.join('; ') : `answered with ${status ?? 'nothing'}`;
 }
 
 /** Error types whose reason is about the server, never about a document. */

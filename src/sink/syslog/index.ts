@@ -93,10 +93,10 @@ const securePort = 6_514;
 function checkSettings(settings: SyslogSettings, id: string): Finding[] {
   const { address, framing, confirm, fingerprint, tls, header, enterpriseId } = settings;
   const { scheme, port } = partsOf(address);
-  const room = payloadLimitOf(settings);
+  const limit = payloadLimitOf(settings);
   const findings: Finding[] = [];
   const setting = `sinks.${id}.address`;
-  if (room < 200) findings.push(error(`maxBytes leaves ${room} bytes for the message itself`, `sinks.${id}.maxBytes`));
+  if (limit < 200) findings.push(error(`maxBytes leaves ${limit} bytes for the message itself`, `sinks.${id}.maxBytes`));
   if (!scheme.endsWith('tls') && (tls !== undefined || fingerprint !== undefined))
     findings.push(warning(`"${address}" is not encrypted: tls and fingerprint have no effect`, setting));
   if (header !== 'rfc5424' && enterpriseId !== undefined)

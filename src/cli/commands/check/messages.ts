@@ -17,13 +17,13 @@ import type { Line } from './state.ts';
 const longText = 255;
 
 /** Largest `maxBytes`. */
-const maxRoom = 1_048_576;
+const largestLimit = 1_048_576;
 
 /** Empty when the receiver accepts any length, or no source is configured. */
 export function messageLines(sink: SinkConfig, config: Config): Line[] {
-  const room = sink.definition.messageBytes?.(sink.settings);
+  const limit = sink.definition.messageBytes?.(sink.settings);
   const [source] = config.sources.filter(({ id }) => sink.sources?.includes(id) ?? true);
-  if (room === undefined || source === undefined) return [];
+  if (limit === undefined || source === undefined) return [];
   const subject = `sink ${sink.id}`;
   const normalize = normalizer(settingsOf(source, sink, config));
   const uidOf = identify(source.id);
@@ -35,15 +35,15 @@ export function messageLines(sink: SinkConfig, config: Config): Line[] {
   const long = outcomes.map((outcome, index) => eventOf(lengthened(exampleRecord(outcome, index))));
 
   const fit = (events: readonly EcsEvent[], bytes: number): number => events.filter((event) => fits(sink, event, bytes)).length;
-  const share = (name: string, events: readonly EcsEvent[]): string => `${fit(events, room)} of ${events.length} ${name} records`;
-  const message = `${sink.format}: ${share('typical', typical)} and ${share('long', long)} fit into ${room} bytes, truncated where needed`;
-  const isAll = fit(long, room) === long.length && fit(typical, room) === typical.length;
+  const share = (name: string, events: readonly EcsEvent[]): string => `${fit(events, limit)} of ${events.length} ${name} records`;
+  const message = `${sink.format}: ${share('typical', typical)} and ${share('long', long)} fit into ${limit} bytes, truncated where needed`;
+  const isAll = fit(long, limit) === long.length && fit(typical, limit) === typical.length;
   if (isAll) return [{ subject, level: 'ok', message }];
 
   // Header and frame have the same size at any limit.
-  const overhead = maxRoom - (sink.definition.messageBytes?.({ ...sink.settings, maxBytes: maxRoom }) ?? maxRoom);
+  const overhead = largestLimit - (sink.definition.messageBytes?.({ ...sink.settings, maxBytes: largestLimit }) ?? largestLimit);
   const all = [...typical, ...long];
-  let [low, high] = [room, maxRoom];
+  let [low, high] = [limit, largestLimit];
   while (low + 1 < high) {
     const middle = Math.floor((low + high) / 2);
     if (fit(all, middle) === all.length) high = middle;
@@ -53,7 +53,7 @@ export function messageLines(sink: SinkConfig, config: Config): Line[] {
   const hint = `the others would become dead letters: set maxBytes to ${high + overhead} or more, or choose a shorter format`;
   // The operator did not choose this default, and it loses records.
   const isDefault = (sink.settings as { readonly maxBytes?: number | undefined }).maxBytes === undefined;
-  const level = isDefault || fit(typical, room) < typical.length ? 'error' : 'warning';
+  const level = isDefault || fit(typical, limit) < typical.length ? 'error' : 'warning';
   return [{ subject, level, message: `${message}; ${hint}`, setting }];
 }
 
