@@ -151,7 +151,7 @@ export class ContradictionCheck {
       known.uids.add(record.uid);
     }
     for (const { window, uids } of windows.values())
-      if (/* mutant: more-than-counted */ uids.size > (window.records ?? 0) && !suspensions.current) await recount(window, signal);
+      if (/* mutant: more-than-counted */ uids.size > window.records && !suspensions.current) await recount(window, signal);
   }
 
   async #noteOutside(ends: Ends, serverNow: Micros, signal: AbortSignal): Promise<void> {
