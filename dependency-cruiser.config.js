@@ -58,7 +58,7 @@ const rows = [
   // From the service to the journal and on to a message.
   ['connect/', ['connect/', ...ground, 'time/deadline.ts', 'settings/loopback.ts', 'undici', 'node']],
   ['source/', [...['source/', 'record/', 'connect/', 'time/deadline.ts'], ...ground, ...['undici', 'openid-client', 'jose', 'node']]],
-  ['collect/', ['collect/', 'record/', ...ground, 'node:crypto']],
+  ['collect/', ['collect/', 'time/backoff.ts', 'record/', ...ground, 'node:crypto']],
   ['collect/windows.ts', ['model/']],
   ['journal/', ['journal/', 'record/', 'disk/files.ts', 'disk/lock.ts', ...ground, 'better-sqlite3', 'node']],
   ['journal/window-counts.ts', ['model/']],
@@ -76,7 +76,7 @@ const rows = [
   ['archive/merkle.ts', ['node:crypto']],
   ['archive/tiles.ts', ['archive/merkle.ts']],
   ['archive/tiled-tree.ts', ['archive/merkle.ts', 'archive/tiles.ts']],
-  ['deliver/', ['deliver/', 'time/deadline.ts', 'record/', ...ground]],
+  ['deliver/', ['deliver/', 'time/backoff.ts', 'time/deadline.ts', 'record/', ...ground]],
   // A sink knows no other sink.
   ['sink/define.ts', ['connect/', 'encode/index.ts', 'model/', 'zod']],
   ['sink/index.ts', ['sink/']],

@@ -3,6 +3,7 @@
  * the request waits. The caller handles what a retry cannot help: a page that stays unreadable, or
  * a refused page size.
  */
+import { backoff } from '../time/backoff.ts';
 import { codeOf, WaybillError, messageOf } from '../errors/errors.ts';
 import type { ErrorCode } from '../errors/errors.ts';
 import type { CollectedRecord } from '../model/journal.ts';
@@ -43,8 +44,6 @@ export interface SourceHealth {
   requests: number;
 }
 
-const backoffFirstMs = 250;
-const maxBackoffMs = 60_000;
 const cachedMs = 1_000;
 /** The first wait after the failure of every request: its backoff begins as after this many failures. */
 const failuresOfAll = 4;
@@ -253,8 +252,7 @@ export class Requester {
   async wait(thrown: unknown, failures: number, signal: AbortSignal, ms?: number): Promise<void> {
     this.#failed(thrown);
     const requested = ms ?? (thrown instanceof WaybillError ? thrown.retryAfterMs : undefined);
-    const maxWait = Math.min(maxBackoffMs, backoffFirstMs * 2 ** Math.min(failures, 10));
-    const waitMs = requested ?? Math.max(50, this.#random() * maxWait);
+    const waitMs = requested ?? backoff(failures, this.#random);
     const fields = { source: this.sourceId, code: codeOf(thrown), retryInMs: Math.round(waitMs), error: thrown };
     // An operator must replace a refused secret; a server that rotates secrets may need a moment to
     // accept the new one.

@@ -3,8 +3,7 @@
  * there are dead letters or the sink cannot report its position.
  */
 import { codeOf, WaybillError } from '../errors/errors.ts';
-import type { DeliverJournal, Entry } from '../model/journal.ts';
-import type { Position } from '../model/ledger.ts';
+import type { Acknowledgement, DeliverJournal, Entry, Replay } from '../model/journal.ts';
 import type { Rejection } from '../model/sink.ts';
 import { traced, type Log, type Tracer } from '../model/telemetry.ts';
 import type { Clock } from '../model/time.ts';
@@ -29,9 +28,6 @@ interface AcknowledgerParts {
   readonly log: Log;
   readonly tracer: Tracer;
 }
-
-/** The part of an Acknowledger that a sender needs. */
-export type Acknowledging = Pick<Acknowledger, 'acknowledged' | 'acknowledge' | 'flush'>;
 
 export class Acknowledger {
   readonly #parts: AcknowledgerParts;
@@ -58,43 +54,37 @@ export class Acknowledger {
     this.#acknowledged = acknowledged;
   }
 
-  /** @param delivered  undefined: the sink accepted nothing new, only dead letters are stored */
+  /**
+   * @param entries  of the batch
+   * @param rejections  become dead letters
+   * @param replay  its progress, for the same transaction
+   */
   async acknowledge(
-    entries: ReadonlyMap<number, Entry>,
-    acknowledged: number,
-    delivered: { readonly position: Position; readonly resumeNote: string | undefined } | undefined,
+    acknowledgement: Acknowledgement,
+    entries: ReadonlyMap<number, Entry> | undefined,
     rejections: readonly Rejection[],
     stop: AbortSignal,
+    replay?: Replay,
   ): Promise<void> {
-    const attributes = { 'db.system.name': 'sqlite', 'db.operation.name': 'acknowledge', 'waybill.messages.rejected': rejections.length };
-    const span = this.#parts.tracer.start('acknowledge journal', attributes, { kind: 'client' });
-    await traced(span, () => this.#acknowledge(entries, acknowledged, delivered, rejections, stop));
-  }
-
-  async #acknowledge(
-    entries: ReadonlyMap<number, Entry>,
-    acknowledged: number,
-    delivered: { readonly position: Position; readonly resumeNote: string | undefined } | undefined,
-    rejections: readonly Rejection[],
-    stop: AbortSignal,
-  ): Promise<void> {
-    const { id, resolvable, journal, log } = this.#parts;
-    const acknowledgement = { acknowledged, delivered };
+    const { id, resolvable, journal, log, tracer } = this.#parts;
     const deadLetters = rejections.map((rejection) => {
-      const entry = entries.get(rejection.seq);
+      const entry = entries?.get(rejection.seq);
       if (entry) return { entry, rejection, attempts: rejection.attempts ?? 1 };
       throw new WaybillError('sink_blocked', `sink "${id}" rejected entry ${rejection.seq}, which was not in its batch`);
     });
-    this.#acknowledged = acknowledged;
-    if (rejections.length === 0 && resolvable) {
-      journal.acknowledgeLater(id, acknowledgement);
-      this.#flushSoon();
-      return;
-    }
-    await this.commit(() => journal.acknowledge(id, acknowledgement, deadLetters), stop);
-    this.#flushAt = undefined;
-    // The server's message may quote the record: only the dead letter stores it, not the log.
-    for (const { seq, code } of rejections) log.write('sink.dead_letter', { sink: id, seq, code: rejectionCode(code) });
+    const attributes = { 'db.system.name': 'sqlite', 'db.operation.name': 'acknowledge', 'waybill.messages.rejected': rejections.length };
+    await traced(tracer.start('acknowledge journal', attributes, { kind: 'client' }), async () => {
+      this.#acknowledged = acknowledgement.acknowledged;
+      if (rejections.length === 0 && resolvable && !replay) {
+        journal.acknowledgeLater(id, acknowledgement);
+        this.#flushSoon();
+        return;
+      }
+      await this.commit(() => journal.acknowledge(id, acknowledgement, deadLetters, replay), stop);
+      this.#flushAt = undefined;
+      // The server's message may quote the record: only the dead letter stores it, not the log.
+      for (const { seq, code } of rejections) log.write('sink.dead_letter', { sink: id, seq, code: rejectionCode(code) });
+    });
   }
 
   /** Acknowledges entries that are not for this sink. */

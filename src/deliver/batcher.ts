@@ -36,6 +36,8 @@ export interface Prepared {
   readonly count: number;
   /** An entry that could not be encoded; the batch has no messages then. */
   readonly unmade: Rejection | undefined;
+  /** When its entries were read, wall clock in ms, for the trace. */
+  readonly read?: { readonly from: number; readonly to: number } | undefined;
 }
 
 /** Reads the entries after a position, in order, up to a limit. */
@@ -172,10 +174,15 @@ export function halve(batch: Batch, entries: ReadonlyMap<number, Entry>): Batch[
 export function divided(batch: Batch, groups: readonly (readonly Message[])[], entries: ReadonlyMap<number, Entry>): Batch[] {
   return groups.map((messages) => {
     const isLast = messages === groups.at(-1);
-    const last = batch.onDemand === undefined && !isLast ? entries.get(messages.at(-1)?.seq ?? 0) : undefined;
-    const through = /* mutant: lower-half */ last ? { seq: last.seq, chain: last.chain } : batch.through;
+    const last = isLast ? undefined : messages.at(-1);
+    const through = /* mutant: lower-half */ last ? positionOf(last, batch, entries) : batch.through;
     return batchOf({ ...batch, through, uncertain: true }, messages);
   });
+}
+
+/** The position of a message of a batch. A request has no entries, and no chain. */
+export function positionOf({ seq }: Message, { through }: Batch, entries: Prepared['entries']): Position {
+  return { seq, chain: entries.get(seq)?.chain ?? through.chain };
 }
 
 /** The batch with only these messages. */

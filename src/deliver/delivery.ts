@@ -1,24 +1,25 @@
 /**
- * The delivery loop of one sink: reads the journal, builds batches and sends them. Loops share only
- * the journal, so a slow or broken sink delays no other.
+ * The delivery loop of one sink: takes turns between its feeds, and sends a batch of the one that is due. Loops share only the journal, so a
+ * slow or broken sink delays no other.
  */
 import { isFinal, WaybillError } from '../errors/errors.ts';
-import type { ArchiveReplay, DeliverJournal } from '../model/journal.ts';
-import type { Sink } from '../model/sink.ts';
+import type { ArchiveReplay, DeliverJournal, Operation, Replay, ReplayProgress } from '../model/journal.ts';
+import type { Message, Rejection, Sink } from '../model/sink.ts';
 import type { SinkSnapshot } from '../model/snapshot.ts';
 import { noTracer, type Log, type Meters, type Tracer } from '../model/telemetry.ts';
 import type { Clock, Random } from '../model/time.ts';
 import { Acknowledger } from './acknowledger.ts';
-import { ArchiveAcknowledger } from './archive-acknowledger.ts';
+import { ArchiveSource, type OpenArchive } from './archive-source.ts';
 import { BatchLimit } from './batch-limit.ts';
-import { Batches } from './batcher.ts';
-import { OnDemand, type OpenArchive } from './on-demand.ts';
+import type { Feed } from './feed.ts';
+import { MainFeed } from './main-feed.ts';
 import { Opener } from './opener.ts';
 import { Pauses } from './pauses.ts';
 import type { Pipeline } from './pipeline.ts';
+import { ReplayFeed } from './replay-feed.ts';
+import { RequestFeed } from './request-feed.ts';
 import { RetryPolicy } from './retry-policy.ts';
-import { SendQueue } from './send-queue.ts';
-import { Sender, type OpenSink, type ReadTime } from './sender.ts';
+import { Sender, type OpenSink } from './sender.ts';
 
 export interface DeliverSettings {
   readonly id: string;
@@ -52,49 +53,33 @@ type LoopView = Omit<SinkSnapshot, 'lagEntries' | 'lagRecords' | 'lagSeconds' | 
 
 export class Delivery {
   readonly #parts: DeliveryParts;
-  readonly #batches: Batches;
+  readonly #limit: BatchLimit;
   readonly #retryPolicy: RetryPolicy;
-  readonly #sends = new SendQueue();
   readonly #pauses: Pauses;
   readonly #acknowledger: Acknowledger;
   readonly #sender: Sender;
   readonly #opener: Opener;
-  readonly onDemand: OnDemand;
-  /** When the next batch got its first message, by the monotonic clock. */
-  #since: number | undefined;
-  /** The time of reading the next batch from the journal. */
-  #read: ReadTime | undefined;
+  readonly #main: MainFeed;
+  readonly #requests: RequestFeed;
+  readonly #replays: { [Kind in Replay['kind']]?: ReplayFeed } = {};
+  /** The reason why the loop has ended. */
+  #closed: WaybillError | undefined;
   #sink: Sink | undefined;
 
   constructor(parts: DeliveryParts) {
     this.#parts = parts;
-    const { journal, pipeline, settings, open, openArchive = noArchive, clock, random, log, meters, tracer = noTracer } = parts;
+    const { journal, pipeline, settings, open, clock, random, log, meters, tracer = noTracer } = parts;
     const { id, type, deadline, resolvable, batch } = settings;
-    const limit = new BatchLimit({ records: batch.maxRecords, bytes: batch.maxBytes }, deadline);
-    const shared = { id, limit, journal, clock, log, meters, tracer };
-    const sends = this.#sends;
+    const limit = (this.#limit = new BatchLimit({ records: batch.maxRecords, bytes: batch.maxBytes }, deadline));
+    const shared = { id, limit, journal, pipeline, clock, log, meters, tracer };
     const retryPolicy = (this.#retryPolicy = new RetryPolicy(clock, random));
-    const pauses = (this.#pauses = new Pauses({ ...shared, retryPolicy, sends }));
+    const failed = (unavailable: WaybillError): void => this.#requests.fail(unavailable);
+    const pauses = (this.#pauses = new Pauses({ ...shared, retryPolicy, failed }));
     const acknowledger = (this.#acknowledger = new Acknowledger({ ...shared, resolvable, pauses, retryPolicy }));
     const sender = (this.#sender = new Sender({ ...shared, type, deadline, acknowledger, pauses, retryPolicy }));
-    const archiveAcknowledger = new ArchiveAcknowledger(id, acknowledger, log);
-    const archiveReplays = {
-      sender: new Sender({ ...shared, type, deadline, acknowledger: archiveAcknowledger, pauses, retryPolicy }),
-      acknowledger: archiveAcknowledger,
-    };
-    const onDemand = (this.onDemand = new OnDemand({
-      ...shared,
-      pipeline,
-      sends,
-      sender,
-      acknowledger,
-      archiveReplays,
-      pauses,
-      openArchive,
-      archiveRetries: new RetryPolicy(clock, random),
-    }));
-    this.#opener = new Opener({ ...shared, open, sender, onDemand });
-    this.#batches = new Batches((after, max) => journal.read(after, max), pipeline, limit, clock, acknowledger.acknowledged);
+    this.#opener = new Opener({ ...shared, open, sender });
+    this.#main = new MainFeed({ ...shared, maxWait: batch.maxWait, acknowledger });
+    this.#requests = new RequestFeed({ ...shared, acknowledger, pauses });
   }
 
   /**
@@ -102,36 +87,66 @@ export class Delivery {
    * @throws only fatal errors: the process must end
    */
   async run(stop: AbortSignal, abandon: AbortSignal): Promise<void> {
-    this.onDemand.resume();
+    const { journal, settings } = this.#parts;
+    const { range, archive } = journal.sinkProgress(settings.id).replays;
+    for (const replay of [range, archive]) if (replay) this.#start(replay);
     while (!stop.aborted) {
       try {
         await this.#withSink(abandon, (sink) => this.#deliver({ sink, stop, abandon }));
       } catch (thrown) {
         if (isFinal(thrown)) throw thrown;
         if (hasEnded(stop)) break;
-        const others = this.#sender.waitsForOthers ? this.#parts.journal.changed() : undefined;
+        const others = this.#sender.waitsForOthers ? journal.changed() : undefined;
         await this.#pauses.afterFailure(thrown, stop, others).catch(() => undefined);
       }
     }
-    this.onDemand.close(new WaybillError('sink_unavailable', `cannot send to sink "${this.#parts.settings.id}": delivery has stopped`));
-    await this.onDemand[Symbol.asyncDispose]();
-    await this.#parts.journal.flush();
+    this.#closed = new WaybillError('sink_unavailable', `cannot send to sink "${settings.id}": delivery has stopped`);
+    this.#requests.close(this.#closed);
+    await this.#closeArchives();
+    await journal.flush();
   }
 
-  /** Opens the sink only for the on-demand sends of `work`, when no daemon runs. Ends after the last of these sends. Throws the sink's errors. */
+  /** Opens the sink only for what `work` requests, when no daemon runs. Ends after the last request and replay. Throws the sink's errors. */
   async runOnDemand<Result>(work: () => Promise<Result>, signal: AbortSignal): Promise<Result> {
     const result = await this.#withSink(signal, async (sink) => {
       const progress = { isOver: false };
       const done = work().finally(() => (progress.isOver = true));
       const finished = done.catch(() => undefined);
-      while (!progress.isOver || this.onDemand.isBusy) {
-        if (this.onDemand.isWaiting) await this.onDemand.step({ sink, stop: signal, abandon: signal });
-        else await this.#pauses.rest(maxRestMs, signal, progress.isOver ? undefined : finished);
+      while (!progress.isOver || this.#isBusy) {
+        if (await this.#deliverOther({ sink, stop: signal, abandon: signal })) continue;
+        await this.#pauses.rest(Math.min(maxRestMs, this.#dueIn(this.#others())), signal, progress.isOver ? undefined : finished);
       }
       return done;
-    }).finally(() => this.onDemand[Symbol.asyncDispose]());
+    }).finally(() => this.#closeArchives());
     await this.#parts.journal.flush();
     return result;
+  }
+
+  /** Retries dead letters; see RequestFeed. */
+  retry(seqs: readonly number[], operation: Operation): Promise<readonly Rejection[]> {
+    return this.#requests.retry(seqs, operation);
+  }
+
+  /** Sends test events; see RequestFeed. */
+  test(messages: readonly Message[]): Promise<readonly Rejection[]> {
+    return this.#requests.test(messages);
+  }
+
+  /**
+   * Starts or continues a replay that the state stores. A replay that cannot read its archive does not prevent another one.
+   * @throws WaybillError `usage` while another replay runs, `sink_unavailable` when the loop has ended
+   */
+  replay(replay: Replay): void {
+    if (this.#closed) throw this.#closed;
+    if (this.#progresses().some(({ state }) => state === 'running'))
+      throw new WaybillError('usage', 'cannot start a replay: a replay to this sink is already running');
+    this.#start(replay);
+    this.#pauses.wake();
+  }
+
+  /** Ends the replays. The sink may still receive the batch in flight. */
+  cancelReplays(): void {
+    for (const feed of this.#replayFeeds()) feed.cancel();
   }
 
   wake(): void {
@@ -144,31 +159,63 @@ export class Delivery {
 
   view(): LoopView {
     const { settings } = this.#parts;
-    const { state, lastSuccess, lastError, lastCode, recoveredAt, troubleMs, attempts, failingSince, nextAttempt } = this.#retryPolicy;
+    const { state, attempts, troubleMs } = this.#retryPolicy;
     const isUnready = troubleMs !== undefined && troubleMs > settings.failReadinessAfter;
     return {
       id: settings.id,
       type: settings.type,
       state,
-      trouble: isUnready ? (lastError ?? state) : undefined,
+      trouble: isUnready ? (attempts.lastError ?? state) : undefined,
       acknowledged: this.#acknowledger.acknowledged,
-      lastSuccess: lastSuccess === undefined ? undefined : lastSuccess * 1000,
-      lastError,
-      lastCode,
-      recoveredAt: recoveredAt === undefined ? undefined : recoveredAt * 1000,
-      attempts,
-      failingSince: failingSince === undefined ? undefined : failingSince * 1000,
-      nextAttempt: nextAttempt === undefined ? undefined : nextAttempt * 1000,
+      ...attempts,
       timeStamp: this.#sink?.timeStamp,
-      replay: this.onDemand.replayed?.progress(),
+      replay: this.#shownReplay(),
     };
+  }
+
+  /** The replay under way, or the last one. The command that started a replay of a range reads its end before another one is shown. */
+  #shownReplay(): ReplayProgress | undefined {
+    const recently = this.#parts.clock.now() - minEndMs;
+    return this.#progresses().toSorted((a, b) => (b.ended ?? recently) - (a.ended ?? recently))[0];
+  }
+
+  #progresses(): ReplayProgress[] {
+    return this.#replayFeeds().map((feed) => feed.progress());
+  }
+
+  #replayFeeds(): ReplayFeed[] {
+    const { range, archive } = this.#replays;
+    return [range, archive].filter((feed) => feed !== undefined);
+  }
+
+  #start(replay: Replay): void {
+    const { settings, journal, pipeline, openArchive = noArchive, clock, random, log } = this.#parts;
+    const source = new ArchiveSource(openArchive);
+    const parts = { id: settings.id, limit: this.#limit, acknowledger: this.#acknowledger, pauses: this.#pauses };
+    const retryPolicy = new RetryPolicy(clock, random);
+    void this.#replays[replay.kind]?.[Symbol.asyncDispose]();
+    this.#replays[replay.kind] = new ReplayFeed({ ...parts, replay, source, retryPolicy, journal, pipeline, clock, log });
+  }
+
+  async #closeArchives(): Promise<void> {
+    for (const feed of this.#replayFeeds()) await feed[Symbol.asyncDispose]();
+  }
+
+  /** True while a request or a replay has something to send, also while it reads its archive. */
+  get #isBusy(): boolean {
+    return this.#requests.dueAt < Infinity || this.#replayFeeds().some((feed) => feed.isRunning);
   }
 
   /** Opens the sink, resumes at its position, runs `work`, and closes the sink. */
   async #withSink<Result>(abandon: AbortSignal, work: (sink: Sink) => Promise<Result>): Promise<Result> {
     const sink = await this.#opener.open(abandon);
     try {
-      await this.#resume(await this.#opener.resume(sink, abandon));
+      const { acknowledged, feed } = await this.#opener.resume(sink, abandon);
+      this.#acknowledger.resume(acknowledged);
+      if (feed) for (const each of this.#others()) await each.found(feed);
+      this.#main.restart(acknowledged);
+      // The sink could be opened, so the cause of the block may be gone: the next batch shows if it is.
+      if (this.#retryPolicy.state === 'blocked') this.#retryPolicy.recovered();
       this.#sink = sink;
       return await work(sink);
     } finally {
@@ -177,88 +224,66 @@ export class Delivery {
     }
   }
 
-  async #resume(acknowledged: number): Promise<void> {
-    this.#acknowledger.resume(acknowledged);
-    this.#batches.restart(acknowledged);
-    this.#since = undefined;
-    this.#read = undefined;
-    // The sink could be opened, so the cause of the block may be gone: the next batch shows if it is.
-    if (this.#retryPolicy.state === 'blocked') this.#retryPolicy.recovered();
-  }
-
+  /** The main feed and one other take turns, so that neither waits for more than a batch of the other. */
   async #deliver(open: OpenSink): Promise<void> {
     const { journal, clock } = this.#parts;
     const { stop } = open;
     while (!stop.aborted) {
       const changed = journal.changed();
-      await this.#fill();
-      const isDue = this.#isDue();
-      if (isDue) await this.#deliverBatch(open);
-      else if (!this.#batches.hasMessages) {
-        this.#passOver();
+      await this.#main.fill();
+      const isDue = this.#main.dueAt <= clock.monotonic();
+      if (isDue) await this.#deliverNext(this.#main, open);
+      else if (this.#main.isIdle) {
+        this.#main.passOver();
         // Fully caught up: no failed send is left to retry.
-        if (this.#retryPolicy.state !== 'active') this.#retryPolicy.recovered();
+        if (this.#retryPolicy.state !== 'active' && !this.#isBusy) this.#retryPolicy.recovered();
       }
-      this.onDemand.continueWhenDue();
-      if (this.onDemand.isWaiting) await this.onDemand.step(open);
+      const hasDelivered = await this.#deliverOther(open);
       await this.#acknowledger.flushWhenDue(stop);
-      if (isDue || this.onDemand.isWaiting) continue;
-      const dueAt = Math.min(this.#acknowledger.flushAt, this.#dueAt(), this.onDemand.continueAt);
-      await this.#pauses.rest(Math.max(1, dueAt - clock.monotonic()), stop, changed);
+      if (isDue || hasDelivered) continue;
+      const waiting = [{ dueAt: this.#acknowledger.flushAt }, this.#main, ...this.#others()];
+      await this.#pauses.rest(this.#dueIn(waiting), stop, changed);
     }
   }
 
-  async #fill(): Promise<void> {
-    const { clock } = this.#parts;
-    const from = this.#read?.from ?? clock.now();
-    await this.#batches.fill();
-    if (!this.#batches.hasMessages) return;
-    this.#since ??= clock.monotonic();
-    this.#read = { from, to: clock.now() };
+  /** ms, at least 1. */
+  #dueIn(waiting: readonly Pick<Feed, 'dueAt'>[]): number {
+    return Math.max(1, Math.min(...waiting.map(({ dueAt }) => dueAt)) - this.#parts.clock.monotonic());
   }
 
-  /** The time to send the next batch even if it is not full. */
-  #dueAt(): number {
-    return this.#since === undefined ? Infinity : this.#since + this.#parts.settings.batch.maxWait;
+  #others(): (RequestFeed | ReplayFeed)[] {
+    return [this.#requests, ...this.#replayFeeds()];
   }
 
-  #isDue(): boolean {
-    return this.#batches.isFull || this.#dueAt() <= this.#parts.clock.monotonic();
+  /** @returns false when no other feed than the main one is due */
+  async #deliverOther(open: OpenSink): Promise<boolean> {
+    for (const feed of this.#others()) await feed.fill();
+    const now = this.#parts.clock.monotonic();
+    const due = this.#others().find((feed) => feed.dueAt <= now);
+    if (!due) return false;
+    // Its batches repeat the last position of the sink.
+    await this.#acknowledger.flush(open.stop);
+    await this.#deliverNext(due, open);
+    return true;
   }
 
-  async #deliverBatch(open: OpenSink): Promise<void> {
-    if (!this.#batches.hasMessages) {
-      this.#passOver();
-      // A long range of entries for other sinks must not block the event loop.
-      await this.#parts.clock.sleep(0, open.stop);
-      return;
-    }
-    const prepared = this.#batches.take();
+  async #deliverNext(feed: Feed, open: OpenSink): Promise<void> {
+    const prepared = await feed.next(open.stop);
     if (!prepared) return;
-    const read = this.#read;
-    this.#since = undefined;
-    this.#read = undefined;
-    const { messages, through, bytes, entries, unmade } = prepared;
-    if (unmade) {
-      await this.#acknowledger.acknowledge(entries, through.seq, undefined, [unmade], open.stop);
-      return;
-    }
-    const sent = this.#sender.deliver(open, { messages, through, uncertain: this.#sender.isUncertain(prepared), bytes }, entries, read);
+    const sent = this.#sender.deliver(open, feed, prepared);
     sent.catch(() => undefined);
-    // Builds the next batch while this one is in flight. The loop sends it after this one is acknowledged.
-    await this.#fill();
-    await sent;
-  }
-
-  /** Acknowledges entries that are not for this sink. */
-  #passOver(): void {
-    const passed = this.#batches.take();
-    // mutant: pass-over
-    if (!passed) return;
-    this.#acknowledger.passOver(passed.through.seq);
+    // Builds the next batch of new records while this one is in flight. The loop sends it after this one is acknowledged.
+    if (feed === this.#main) await this.#main.fill();
+    try {
+      await sent;
+    } catch (thrown) {
+      if (feed !== this.#requests || !this.#requests.failed(thrown)) throw thrown;
+    }
   }
 }
 
+/** The state of an ended replay is shown for at least this long, ms. */
+const minEndMs = 5_000;
 /** A completed archive read or a new send ends the pause earlier. */
 const maxRestMs = 60_000;
 

@@ -2,11 +2,10 @@
 import { WaybillError } from '../errors/errors.ts';
 import type { DeliverJournal } from '../model/journal.ts';
 import type { Position } from '../model/ledger.ts';
-import type { Sink } from '../model/sink.ts';
+import type { FeedPosition, Sink } from '../model/sink.ts';
 import type { Log } from '../model/telemetry.ts';
 import type { Clock } from '../model/time.ts';
 import { within } from '../time/deadline.ts';
-import type { OnDemand } from './on-demand.ts';
 import type { Sender } from './sender.ts';
 
 /** Maximum ms to wait for a sink to close; shorter after the shutdown timeout. */
@@ -18,7 +17,6 @@ interface OpenerParts {
   readonly open: (signal: AbortSignal) => Promise<Sink>;
   readonly journal: DeliverJournal;
   readonly sender: Sender;
-  readonly onDemand: OnDemand;
   readonly clock: Clock;
   readonly log: Log;
 }
@@ -43,24 +41,22 @@ export class Opener {
 
   /**
    * Requests the position of a sink that stores it, and acknowledges the entries that the sink has.
-   * @returns the last acknowledged entry
+   * @returns the last acknowledged entry, and the position of another feed that the sink stored with it
    * @throws WaybillError `sink_blocked` when the position does not fit the journal
    */
-  async resume(sink: Sink, abandon: AbortSignal): Promise<number> {
-    const { id, journal, sender, onDemand, log } = this.#parts;
+  async resume(sink: Sink, abandon: AbortSignal): Promise<{ readonly acknowledged: number; readonly feed: FeedPosition | undefined }> {
+    const { id, journal, sender, log } = this.#parts;
     await journal.flush();
     const found = sink.position ? await sender.call((signal) => sink.position?.(signal) ?? Promise.resolve(undefined), abandon) : undefined;
     // mutant: compare-position
     if (found) await this.#compare(found.position);
     if (/* mutant: sink-position */ found && found.position.seq > journal.sinkProgress(id).acknowledged) await journal.found(id, found);
-    // mutant: delivered-dead-letter
-    if (found?.retried !== undefined) await onDemand.found(found.retried);
     const { acknowledged, orders } = journal.sinkProgress(id);
     if (orders.adopt === true) {
       await journal.adopted(id);
       log.write('sink.adopted', { sink: id, acknowledged });
     }
-    return acknowledged;
+    return { acknowledged, feed: found?.feed };
   }
 
   /** Closes the sink, within a time limit: the next open does not wait for a sink that hangs. */

@@ -4,7 +4,6 @@ import type { Log, Meters } from '../model/telemetry.ts';
 import type { Clock } from '../model/time.ts';
 import { ended } from '../time/deadline.ts';
 import type { RetryPolicy } from './retry-policy.ts';
-import type { SendQueue } from './send-queue.ts';
 
 /** A loop reads the journal at least this often. */
 const maxIdleMs = 60_000;
@@ -12,8 +11,8 @@ const maxIdleMs = 60_000;
 interface PausesParts {
   readonly id: string;
   readonly retryPolicy: RetryPolicy;
-  /** On-demand sends. Their callers wait, so they fail while the sink is unavailable. */
-  readonly sends: SendQueue;
+  /** Called after each failed attempt: requests whose callers wait fail while the sink is unavailable. */
+  readonly failed: (unavailable: WaybillError) => void;
   readonly clock: Clock;
   readonly log: Log;
   readonly meters: Pick<Meters, 'sinkRetried'>;
@@ -34,21 +33,21 @@ export class Pauses {
 
   /** Records a failed attempt and waits for the next, at most until `until` resolves. Throws when `stop` is aborted. */
   async afterFailure(thrown: unknown, stop: AbortSignal, until?: Promise<unknown>): Promise<void> {
-    const { id, retryPolicy, sends, log, meters } = this.#parts;
+    const { id, retryPolicy, failed, log, meters } = this.#parts;
     const waitMs = retryPolicy.failed(thrown);
     meters.sinkRetried(id);
-    const { attempts, state } = retryPolicy;
+    const { state, attempts: { attempts } } = retryPolicy; // prettier-ignore
     const fields = { sink: id, code: codeOf(thrown), attempts, retryInMs: Math.round(waitMs), error: thrown };
     log.write(state === 'blocked' ? 'sink.delivery_blocked' : 'sink.delivery_failed', fields);
     const unavailable = this.unavailable();
-    if (unavailable) sends.fail(unavailable);
+    if (unavailable) failed(unavailable);
     await this.rest(waitMs, stop, until);
   }
 
   /** The reason why the sink accepts nothing now; undefined while delivery succeeds. */
   unavailable(): WaybillError | undefined {
     const { id, retryPolicy } = this.#parts;
-    const { state, lastError } = retryPolicy;
+    const { state, attempts: { lastError } } = retryPolicy; // prettier-ignore
     if (state === 'active') return undefined;
     const message = `cannot send to sink "${id}" while it is ${state}: ${lastError ?? ''}`;
     return new WaybillError(state === 'blocked' ? 'sink_blocked' : 'sink_unavailable', message);

@@ -10,7 +10,7 @@ import { codeOf, WaybillError } from '../errors/errors.ts';
 import type {
   Acknowledgement,
   Appended,
-  ArchiveReplay,
+  Replay,
   CollectedPage,
   CollectJournal,
   DeadLetter,
@@ -21,7 +21,6 @@ import type {
   Limit,
   Operation,
   ReplayRange,
-  Resent,
   SinkProgress,
 } from '../model/journal.ts';
 import type { ResumePosition, SinkLoss } from '../model/sink.ts';
@@ -402,9 +401,10 @@ export class Journal implements CollectJournal, DeliverJournal, AsyncDisposable 
     return this.#history.withheld(id, source);
   }
 
-  async acknowledge(id: string, acknowledgement: Acknowledgement, deadLetters: readonly DeadLetter[]): Promise<void> {
+  async acknowledge(id: string, acknowledgement: Acknowledgement, deadLetters: readonly DeadLetter[], replay?: Replay): Promise<void> {
     this.#assertWithin(id, acknowledgement);
-    this.sinkPositions.now(id, acknowledgement, deadLetters, this.#clock.now() * 1000);
+    const also = /* mutant: store-replay */ replay && (() => this.sinkPositions.updateReplay(id, replay));
+    this.sinkPositions.now(id, acknowledgement, deadLetters, this.#clock.now() * 1000, also);
   }
 
   acknowledgeLater(id: string, acknowledgement: Acknowledgement): void {
@@ -427,14 +427,6 @@ export class Journal implements CollectJournal, DeliverJournal, AsyncDisposable 
     });
   }
 
-  async archiveReplayed(id: string, progress: ArchiveReplay | undefined): Promise<void> {
-    const sink = this.sinkPositions.sink(id);
-    this.#store.transaction(() => {
-      this.sinkPositions.writePending();
-      this.sinkPositions.writeOrders(sink, { ...sink.orders, archiveReplay: progress });
-    });
-  }
-
   async archiveCheckpoint(id: string, checkpoint: string): Promise<void> {
     const now = this.#clock.now() * 1000;
     const key = `archive checkpoint ${id}`;
@@ -448,14 +440,21 @@ export class Journal implements CollectJournal, DeliverJournal, AsyncDisposable 
     this.#wake();
   }
 
-  async resent(id: string, sent: Resent): Promise<void> {
-    const { selection } = this.sinkPositions.sink(id);
-    const isWhole = (source: number): boolean => isWholeFor(selection, this.#sources.ids.get(source) ?? '');
-    this.#store.transaction(() => shrinkLosses(this.#store, id, sent, selection?.changedAfter ?? 0, isWhole));
+  async replayed(id: string, replay: Replay): Promise<void> {
+    const sink = this.sinkPositions.sink(id);
+    const isWhole = (source: number): boolean => isWholeFor(sink.selection, this.#sources.ids.get(source) ?? '');
+    this.#store.transaction(() => {
+      if (this.sinkPositions.removeReplay(sink, replay) && replay.kind === 'range')
+        shrinkLosses(this.#store, id, replay, sink.selection?.changedAfter ?? 0, isWhole);
+    });
   }
 
   async deadLetter(id: string, seq: number): Promise<Entry | undefined> {
     return this.deadLetters.entry(id, seq, (at) => this.#segments.numberOf(at));
+  }
+
+  async rejected(id: string): Promise<ReadonlySet<number>> {
+    return this.deadLetters.rejected(id);
   }
 
   async resolveDeadLetter(id: string, seq: number, result: DeadLetterResult, operation: Operation): Promise<void> {

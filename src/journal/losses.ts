@@ -3,7 +3,7 @@
  * times. The ledger does not count windows of these times as delivered.
  */
 import type { Database } from 'better-sqlite3';
-import type { Resent } from '../model/journal.ts';
+import type { RangeReplay } from '../model/journal.ts';
 import type { SinkLoss } from '../model/sink.ts';
 import type { Window } from '../model/ledger.ts';
 import type { Micros } from '../model/time.ts';
@@ -31,13 +31,14 @@ export function writeLoss({ db }: Store, sink: string, { first, last, message }:
 /**
  * Within a transaction: removes a range that was sent again from the losses of a sink. A loss of which
  * a time in the middle was sent again stays.
+ * @param replay  a later loss than its request may concern what it sent
  * @param before  under another selection, the sink received entries up to this one, perhaps more than it was sent now
  * @param isWhole  true for a source of which the sink is sent every record: then `before` does not matter
  */
 export function shrinkLosses(
   { db }: Store,
   sink: string,
-  { first: sentFrom, last, times, began }: Resent,
+  { completeFrom: sentFrom, last, times, began }: Pick<RangeReplay, 'completeFrom' | 'last' | 'times' | 'began'>,
   before: number,
   isWhole: (source: number) => boolean,
 ): void {
@@ -45,7 +46,7 @@ export function shrinkLosses(
     .prepare<[string, Micros, number, number], LossRow>(
       'SELECT * FROM sink_losses WHERE sink = ? AND at_us <= ? AND last >= ? AND first <= ? ORDER BY first',
     )
-    .all(sink, began, sentFrom, last);
+    .all(sink, began * 1000, sentFrom, last);
   const remove = db.prepare('DELETE FROM sink_losses WHERE sink = ? AND source = ? AND first = ?');
   for (const row of rows) {
     const first = /* mutant: narrowed-replay */ isWhole(row.source) ? sentFrom : Math.max(sentFrom, before + 1);

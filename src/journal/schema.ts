@@ -18,7 +18,7 @@ const readableFrom = '0.1.0';
  * The row `format` in `meta` of every state with these tables. States of older builds (schema 1 to
  * 6) lack it.
  */
-const format = 'waybill-state-3';
+const format = 'waybill-state-4';
 
 /** The random id of the journal, which distinguishes it from another one in a sink. */
 export function journalId(db: Database.Database): string {

@@ -3,9 +3,9 @@
  * can report their position after a crash acknowledge with the next transaction; the others commit
  * each acknowledgement at once.
  */
-import type { Statement } from 'better-sqlite3';
+import type { Database, Statement } from 'better-sqlite3';
 import { WaybillError } from '../errors/errors.ts';
-import type { Acknowledgement, DeadLetter, SinkProgress, SinkOrders } from '../model/journal.ts';
+import type { Acknowledgement, DeadLetter, Replay, Replays, SinkProgress, SinkOrders } from '../model/journal.ts';
 import type { Position } from '../model/ledger.ts';
 import type { ResumePosition } from '../model/sink.ts';
 import type { Micros } from '../model/time.ts';
@@ -28,6 +28,7 @@ export interface SinkState extends SinkProgress {
   completeSince: Micros;
   deadLetters: number;
   orders: SinkOrders;
+  replays: Replays;
   selection: StoredSelection | undefined;
 }
 
@@ -61,6 +62,7 @@ export class SinkPositions {
   readonly #write: Statement;
   readonly #resumeNote: Statement;
   readonly #deadLetter: Statement;
+  readonly #replay: Statement;
   readonly #sinks = new Map<string, SinkState>();
   readonly #pending = new Map<string, Acknowledgement>();
 
@@ -69,11 +71,14 @@ export class SinkPositions {
     this.#sourceNumbers = sourceNumbers;
     this.#write = store.db.prepare('UPDATE sinks SET acknowledged = ?, delivered = ?, delivered_chain = ?, resume_note = ? WHERE id = ?');
     this.#resumeNote = store.db.prepare('UPDATE sinks SET resume_note = ? WHERE id = ?');
+    this.#replay = store.db.prepare('UPDATE replays SET progress = ? WHERE sink = ? AND kind = ? AND began_ms = ?');
     this.#deadLetter = store.db.prepare(
       `INSERT INTO dead_letters (sink, seq, source, uid, time_us, received_us, body, code, message, attempts, at_us, state, kind)
        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'stored', ?) ON CONFLICT (sink, seq) DO NOTHING`,
     );
-    for (const row of store.db.prepare<[], SinkRow>('SELECT * FROM sinks').all()) this.#sinks.set(row.id, stateOf(row));
+    const replays = replaysOf(store.db);
+    for (const row of store.db.prepare<[], SinkRow>('SELECT * FROM sinks').all())
+      this.#sinks.set(row.id, { ...stateOf(row), replays: replays.get(row.id) ?? {} });
     const counts = store.db.prepare<[], { sink: string; n: number }>(
       "SELECT sink, count(*) AS n FROM dead_letters WHERE state = 'stored' GROUP BY sink",
     );
@@ -106,16 +111,9 @@ export class SinkPositions {
    * Registers a configured sink. A new sink starts after `from`. A known sink continues, and its
    * destination must be unchanged. A retired sink starts at `from` like a new one, but never before
    * its last position.
-   * @param orders  of a new sink
+   * @param replay  with which a new sink starts
    */
-  register(
-    id: string,
-    type: string,
-    destination: string,
-    from: Position,
-    fromTime: Micros | undefined,
-    orders: SinkOrders = {},
-  ): SinkState {
+  register(id: string, type: string, destination: string, from: Position, fromTime: Micros | undefined, replay?: Replay): SinkState {
     const known = this.#sinks.get(id);
     const moved = known && movedMessage(known, type, destination);
     if (moved !== undefined) throw new WaybillError('config_invalid', `cannot use sinks.${id}: ${moved}`);
@@ -130,17 +128,19 @@ export class SinkPositions {
       fromTime,
       completeSince: fromTime ?? this.#completeAfter(from.seq),
       deadLetters: 0,
-      orders,
+      orders: {},
+      replays: {},
       selection: undefined,
     };
     this.#store.transaction(() => {
       if (known?.state === 'retired') this.#begin(known, from, fromTime);
       this.#store.db
         .prepare(
-          `INSERT INTO sinks (id, type, destination, state, from_seq, acknowledged, delivered, delivered_chain, from_us, begun_us, orders)
-           VALUES (?, ?, ?, 'active', ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO UPDATE SET state = 'active', reason = NULL`,
+          `INSERT INTO sinks (id, type, destination, state, from_seq, acknowledged, delivered, delivered_chain, from_us, begun_us)
+           VALUES (?, ?, ?, 'active', ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO UPDATE SET state = 'active', reason = NULL`,
         )
-        .run(id, type, destination, from.seq, from.seq, from.seq, from.chain, fromTime ?? null, state.completeSince, ordersText(orders));
+        .run(id, type, destination, from.seq, from.seq, from.seq, from.chain, fromTime ?? null, state.completeSince);
+      if (!known && replay) this.writeReplay(state, replay);
       this.#store.after(() => {
         state.state = 'active';
         this.#sinks.set(id, state);
@@ -169,6 +169,10 @@ export class SinkPositions {
     this.#store.transaction(() => {
       this.#store.db.prepare('UPDATE sinks SET selection = ? WHERE id = ?').run(JSON.stringify(selection), id);
       this.#store.after(() => Object.assign(sink, { selection, completeSince: Math.max(sink.completeSince, at) }));
+      // What a replay has sent was selected by the former selection.
+      const { range } = sink.replays;
+      // mutant: replay-reselected
+      if (range && isChanged) this.updateReplay(id, { ...range, completeFrom: Math.max(range.completeFrom, range.at + 1) });
     });
     return { isChanged, widened: wider };
   }
@@ -216,7 +220,33 @@ export class SinkPositions {
   /** Within a transaction: retires an unconfigured sink, so that it no longer prevents pruning. */
   retire(sink: SinkState): void {
     this.#store.db.prepare("UPDATE sinks SET state = 'retired' WHERE id = ?").run(sink.id);
+    this.removeReplay(sink);
     this.#store.after(() => (sink.state = 'retired'));
+  }
+
+  /** Within a transaction: stores a replay as an operator requests it. */
+  writeReplay(sink: SinkState, replay: Replay): void {
+    this.#store.db
+      .prepare('INSERT OR REPLACE INTO replays (sink, kind, began_ms, progress) VALUES (?, ?, ?, ?)')
+      .run(sink.id, replay.kind, replay.began, JSON.stringify(replay));
+    this.#store.after(() => (sink.replays = { ...sink.replays, [replay.kind]: replay }));
+  }
+
+  /** Within a transaction: stores the progress of a replay that was not removed. */
+  updateReplay(id: string, replay: Replay): void {
+    const { kind, began } = replay;
+    const { changes } = this.#replay.run(JSON.stringify(replay), id, kind, began);
+    const sink = this.sink(id);
+    if (changes > 0) this.#store.after(() => (sink.replays = { ...sink.replays, [kind]: replay }));
+  }
+
+  /** Within a transaction: removes a replay, default all of the sink. @returns false when there was none */
+  removeReplay(sink: SinkState, replay?: Replay): boolean {
+    const { changes } = replay
+      ? this.#store.db.prepare('DELETE FROM replays WHERE sink = ? AND kind = ? AND began_ms = ?').run(sink.id, replay.kind, replay.began)
+      : this.#store.db.prepare('DELETE FROM replays WHERE sink = ?').run(sink.id);
+    if (changes > 0) this.#store.after(() => (sink.replays = replay ? { ...sink.replays, [replay.kind]: undefined } : {}));
+    return changes > 0;
   }
 
   /** Within a transaction: stores requests of an operator until they are carried out. */
@@ -363,7 +393,7 @@ export class SinkPositions {
   }
 }
 
-function stateOf(row: SinkRow): SinkState {
+function stateOf(row: SinkRow): Omit<SinkState, 'replays'> {
   const selection = selectionOf(row.selection);
   return {
     id: row.id,
@@ -395,6 +425,16 @@ export function movedMessage(known: Pick<SinkState, 'type' | 'destination'>, typ
 function ordersText(orders: SinkOrders): string | null {
   const text = JSON.stringify(orders);
   return text === '{}' ? null : text;
+}
+
+/** The unfinished replays, by the id of the sink. */
+export function replaysOf(db: Database): Map<string, Replays> {
+  const found = new Map<string, Replays>();
+  for (const { sink, progress } of db.prepare<[], { sink: string; progress: string }>('SELECT sink, progress FROM replays').all()) {
+    const replay = storedJson(progress) as Replay;
+    found.set(sink, { ...found.get(sink), [replay.kind]: replay });
+  }
+  return found;
 }
 
 export function ordersOf(text: string | null | undefined): SinkOrders {

@@ -195,6 +195,7 @@ export interface SinkProgress {
   readonly completeSince: Micros;
   readonly deadLetters: number;
   readonly orders: SinkOrders;
+  readonly replays: Replays;
 }
 
 /** Requests of an operator to a sink, stored until they are carried out. */
@@ -209,8 +210,6 @@ export interface SinkOrders {
    * record of this period, or one without a readable time. This request is never removed.
    */
   readonly reconcile?: Window | undefined;
-  /** Removed when it is complete. */
-  readonly archiveReplay?: ArchiveReplay | undefined;
 }
 
 export interface Acknowledgement {
@@ -230,10 +229,7 @@ export interface DeadLetter {
 export type DeadLetterResult =
   { readonly delivered: true; readonly resumeNote: string | undefined } | { readonly delivered: false; readonly rejection: Rejection };
 
-/**
- * The entries that an operator wants sent again: from `first` through `last`, limited to `times`
- * if set.
- */
+/** Entries of the journal: from `first` through `last`, limited to `times` if set. */
 export interface ReplayRange {
   readonly first: number;
   readonly last: number;
@@ -241,24 +237,50 @@ export interface ReplayRange {
   readonly times: Window | undefined;
 }
 
-/** A replay of the records of an archive to a sink, with its progress. It continues after a restart. */
-export interface ArchiveReplay {
-  /** The id of the sink that writes the archive. */
-  readonly archive: string;
+/** A replay to a sink with its progress, as the state stores it. It continues after a restart. */
+interface StoredReplay {
   /** Only records with a readable time in this window. */
   readonly times: Window | undefined;
-  /** Records of this journal after this entry are left out: the sink receives them from the journal. */
-  readonly through: number;
-  /** When it was requested, wall clock in ms. */
+  /** When it was requested, wall clock in ms. It distinguishes the replay from other replays to the sink. */
   readonly began: number;
-  /** The identity of the archive; undefined before it was read. */
-  readonly origin?: string | undefined;
-  /** The replay continues after this line: each record before was resolved, except on lines that an operator left out. */
+  /** Each entry of the journal, or each line of the archive, up to this one was resolved. */
   readonly at: number;
-  /** The number of lines that an operator left out. Default 0. */
-  readonly leftOut?: number | undefined;
+  /** The number of messages that the sink accepted. */
   readonly sent: number;
   readonly rejected: number;
+}
+
+/** A replay of a range of the journal. */
+export interface RangeReplay extends StoredReplay, ReplayRange {
+  readonly kind: 'range';
+  /** As the operator requested it. */
+  readonly requested: { readonly first?: number | undefined; readonly last?: number | undefined };
+  /** Entries before this one were pruned before the replay read them, or were sent under another selection. */
+  readonly completeFrom: number;
+  /** Numbers of entries; `expected` is approximate. */
+  readonly passed: number;
+  readonly expected: number;
+}
+
+/** The unfinished replays to a sink, at most one of each kind. */
+export interface Replays {
+  readonly range?: RangeReplay | undefined;
+  readonly archive?: ArchiveReplay | undefined;
+}
+
+export type Replay = RangeReplay | ArchiveReplay;
+
+/** A replay of the records of an archive. */
+export interface ArchiveReplay extends StoredReplay {
+  readonly kind: 'archive';
+  /** The id of the sink that writes the archive. */
+  readonly archive: string;
+  /** Records of this journal after this entry are left out: the sink receives them from the journal. */
+  readonly through: number;
+  /** The identity of the archive; undefined before it was read. */
+  readonly origin?: string | undefined;
+  /** The number of lines that an operator left out. Default 0. */
+  readonly leftOut?: number | undefined;
 }
 
 /** The records of an archive, verified when they are read. The `seq` of an entry is the number of its line. */
@@ -274,15 +296,6 @@ export interface ArchivedRecords extends AsyncDisposable {
   read(after: number, limit: Limit): Promise<readonly Entry[]>;
   /** @returns the line of the last record read, or a later one that no other record precedes. Call once the records were resolved. */
   endOf(line: number): number;
-}
-
-/**
- * A range of the journal that a sink accepted again, except for rejected records, which are dead
- * letters.
- */
-export interface Resent extends ReplayRange {
-  /** When sending began, wall clock in µs. A later loss may concern what was sent. */
-  readonly began: Micros;
 }
 
 export interface ReplayProgress extends ReplayRange {
@@ -323,8 +336,11 @@ export interface DeliverJournal {
   withheld(sink: string, source: string): readonly Window[];
   /** The chain value of the segment that contains entry `seq`; undefined if this journal has no such entry. */
   chainAt(seq: number): Promise<Uint8Array | undefined>;
-  /** Commits an acknowledgement with its dead letters. An acknowledgement never goes back. */
-  acknowledge(sink: string, acknowledgement: Acknowledgement, deadLetters: readonly DeadLetter[]): Promise<void>;
+  /**
+   * Commits an acknowledgement with its dead letters. An acknowledgement never goes back.
+   * @param replay  its new progress, unless an operator has ended it
+   */
+  acknowledge(sink: string, acknowledgement: Acknowledgement, deadLetters: readonly DeadLetter[], replay?: Replay): Promise<void>;
   /**
    * Keeps an acknowledgement in memory and writes it with the next transaction. For sinks whose
    * delivered messages can be determined after a crash.
@@ -338,6 +354,8 @@ export interface DeliverJournal {
   lost(sink: string, loss: SinkLoss, resumeNote: string): Promise<void>;
   /** The entry of a dead letter; undefined when its copy of the record is gone. */
   deadLetter(sink: string, seq: number): Promise<Entry | undefined>;
+  /** The entries that the sink rejected and did not accept later, also those whose copies are gone. */
+  rejected(sink: string): Promise<ReadonlySet<number>>;
   /**
    * Stores the result of sending a dead letter again, with its row in `operations`. A delivered dead
    * letter is removed.
@@ -347,12 +365,10 @@ export interface DeliverJournal {
   found(sink: string, found: ResumePosition): Promise<void>;
   /** Removes the request to adopt a sink. */
   adopted(sink: string): Promise<void>;
-  /** Commits the acknowledgements so far with the progress of a replay from an archive; undefined: it is complete. */
-  archiveReplayed(sink: string, progress: ArchiveReplay | undefined): Promise<void>;
+  /** Removes a complete replay. One of a range resolves the recorded losses of the sink, for the part that it accepted again. */
+  replayed(sink: string, replay: Replay): Promise<void>;
   /** Writes a signed checkpoint of the archive of the sink as a ledger entry, unless one of this UTC day is written. */
   archiveCheckpoint(sink: string, checkpoint: string): Promise<void>;
-  /** Resolves the recorded losses of the sink, for the part of the lost range that it accepted again. */
-  resent(sink: string, sent: Resent): Promise<void>;
   /**
    * The next entries of a replay after `after`, which may have been pruned since the replay began. With `times`,
    * segments without such records are skipped.

@@ -651,13 +651,12 @@ export const logEvents = {
     fields: 'sink from through sent rejected',
     meaning: 'The records of the range were sent again.',
   },
-  'sink.replay_interrupted': {
+  'sink.replay_cancelled': {
     level: 'warn',
-    message: 'replay interrupted',
+    message: 'replay cancelled',
     fields: 'sink from through sent rejected',
     meaning:
-      'The daemon stopped, a changed configuration restarted the sink, or an operator cancelled the replay. Entries `from` to `through` were not sent again: ' +
-      '`waybill replay` with this range sends them.',
+      'An operator cancelled the replay. Entries `from` to `through` were not sent again: `waybill replay` with this range sends them.',
   },
   'sink.archive_replay_completed': {
     level: 'info',

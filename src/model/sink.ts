@@ -43,11 +43,21 @@ export interface Batch {
   readonly uncertain: boolean;
   readonly bytes: number;
   /**
-   * Set when an operator requested the delivery: a dead letter, a range of the journal, or test
-   * events, whose `seq` only distinguishes them. The position of the sink stays: `through` is the
-   * current position, and a sink that stores its position writes it again.
+   * Set when an operator requested the delivery: a replay, dead letters, or test events, whose `seq` only
+   * distinguishes them. The position of the sink stays: `through` is the current position. A sink that stores
+   * its position writes it again, and a sink that reports `ResumePosition.feed` stores this with it.
    */
-  readonly onDemand?: 'retry' | 'replay' | 'test' | undefined;
+  readonly feed?: FeedPosition | undefined;
+}
+
+/** How far a request of an operator was delivered. */
+export interface FeedPosition {
+  /** The name of the feed: `dead-letters`, `test`, or the name of one replay. */
+  readonly feed: string;
+  /** The last entry, or line of an archive, that the batch acknowledges. */
+  readonly at: number;
+  /** The messages of this feed up to `at`, without those that the sink rejected in earlier batches. */
+  readonly sent: number;
 }
 
 /** A message that the sink rejected permanently, with the error of the sink. */
@@ -161,10 +171,10 @@ export interface ResumePosition {
   /** The id of the sink that stored it; undefined: unknown, and this sink has delivered nothing yet. */
   readonly sink: string | undefined;
   /**
-   * The last dead letter that the sink accepted on demand. The daemon may have crashed before it
-   * stored this result.
+   * Of the last batch, if an operator requested it. The daemon may have crashed before it stored this
+   * result.
    */
-  readonly retried?: number | undefined;
+  readonly feed?: FeedPosition | undefined;
 }
 
 /**

@@ -170,7 +170,7 @@ function replayLine({ id, replay }: SinkSnapshot): string[] {
   // The number of lines is known only while the archive is read.
   const progress =
     state !== 'running'
-      ? `${state} after line ${grouped(at)}`
+      ? `${state} after ${archive === undefined ? 'entry' : 'line'} ${grouped(at)}`
       : expected === 0
         ? 'waits for the first checkpoint of the archive'
         : `${Math.min(100, Math.floor((100 * passed) / expected))} %`;

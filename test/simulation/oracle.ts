@@ -117,6 +117,8 @@ interface SinkRow {
   readonly state: string;
   readonly acknowledged: number;
   readonly delivered: number;
+  /** The number of unfinished ones. */
+  readonly replays: number;
 }
 
 const second = 1_000_000;
@@ -436,7 +438,8 @@ export class Oracle {
     for (const receiver of this.#receivers) {
       const { id } = receiver.settings;
       if (id === this.settings.retired) continue;
-      const acked = this.#sinks.get(id)?.acknowledged ?? 0;
+      const { acknowledged: acked = 0, replays = 0 } = this.#sinks.get(id) ?? {};
+      if (replays > 0) found.push(`a replay to ${id} is not complete`);
       for (let seq = acked + 1; seq < this.#entries.length; seq += 1) {
         const isForIt = this.#entries[seq] !== undefined || (receiver.settings.ledger && this.#ledger.has(seq));
         if (!isForIt) continue;
@@ -1125,7 +1128,9 @@ function prepare(db: Database.Database, id: string) {
       `SELECT from_us AS "from", to_us AS "to", query, state, total, records, received, digest, proof, next_us AS next, reason, recounts, seq
        FROM windows WHERE source = ? AND seq > ? ORDER BY seq`,
     ),
-    sinks: db.prepare<[], SinkRow>('SELECT id, state, acknowledged, delivered FROM sinks'),
+    sinks: db.prepare<[], SinkRow>(
+      'SELECT id, state, acknowledged, delivered, (SELECT count(*) FROM replays WHERE sink = id) AS replays FROM sinks',
+    ),
     deadLetter: db.prepare<[string, number], { body: string }>(
       'SELECT CAST(body AS TEXT) AS body FROM dead_letters WHERE sink = ? AND seq = ?',
     ),

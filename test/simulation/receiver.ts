@@ -5,7 +5,16 @@
  */
 import { WaybillError } from '../../src/errors/errors.ts';
 import type { Position } from '../../src/model/ledger.ts';
-import type { RetryableRejection, Batch, Message, Rejection, ResumePoint, Sink, DeliveryResult } from '../../src/model/sink.ts';
+import type {
+  RetryableRejection,
+  Batch,
+  FeedPosition,
+  Message,
+  Rejection,
+  ResumePoint,
+  Sink,
+  DeliveryResult,
+} from '../../src/model/sink.ts';
 import { SimulatedArchive } from './archive.ts';
 import { Chance } from './chance.ts';
 import { probability } from './environment.ts';
@@ -40,6 +49,7 @@ export class Receiver {
   readonly pardoned = new Set<string>();
   /** Messages delivered again because an operator requested it. */
   replayed = 0;
+  readonly #replayed = new Set<string>();
   /** Every message it holds, in order of receipt. */
   readonly has: Received[] = [];
   readonly seqs = new Set<number>();
@@ -62,10 +72,8 @@ export class Receiver {
   readonly #wanted = new Map<number, number>();
   /** Entries accepted from batches whose other entries are to be retried. */
   readonly #partly = new Set<number>();
-  /**
-   * The last accepted message, if it was the retry of a dead letter: reported with the position.
-   */
-  #retried: number | undefined;
+  /** Of the last accepted batch, if an operator requested it: reported with the position. */
+  #feed: FeedPosition | undefined;
   /** uids of the current write index, and of the indices before it. */
   #current = new Set<string>();
   readonly #before = new Set<string>();
@@ -209,7 +217,7 @@ export class Receiver {
         position: reported,
         resumeNote: `through ${reported.seq}`,
         sink: this.settings.id,
-        retried: isOld ? undefined : this.#retried,
+        feed: isOld ? undefined : this.#feed,
       };
     };
     const close = async (): Promise<void> => life.effect(`${this.settings.id} closed`);
@@ -278,9 +286,9 @@ export class Receiver {
   }
 
   /** A message alone may be sent before the first of the batches whose answers were lost, to see that the receiver takes others. */
-  #maybeOvertake({ messages, onDemand }: Batch): void {
+  #maybeOvertake({ messages, feed }: Batch): void {
     const [only, ...others] = messages;
-    if (!only || others.length > 0 || onDemand !== undefined) return;
+    if (!only || others.length > 0 || feed) return;
     for (let seq = this.#endedAt; seq < only.seq; seq += 1) this.#overtaken.set(seq, Math.max(only.seq, this.#overtaken.get(seq) ?? 0));
   }
 
@@ -311,7 +319,7 @@ export class Receiver {
   #take(batch: Batch, generation: number, life: ReceivingLife | undefined, messages: readonly Message[]): void {
     const { kind } = this.settings;
     if (kind === 'position' && generation !== this.#generation) return;
-    const isOnDemand = batch.onDemand !== undefined;
+    const isOnDemand = batch.feed !== undefined;
     for (const { seq, uid: id, bytes } of messages) {
       const uid = hex(id);
       if (this.refuses(uid)) continue;
@@ -330,8 +338,8 @@ export class Receiver {
       });
       this.seqs.add(seq);
     }
-    this.#retried = batch.onDemand === 'retry' ? messages[0]?.seq : undefined;
-    if (isOnDemand) this.#acceptOnDemand(batch, life, messages.length);
+    this.#feed = batch.feed;
+    if (isOnDemand) this.#acceptOnDemand(batch, life, messages);
     if (kind !== 'position') return;
     if (isOnDemand) {
       this.kept ??= batch.through;
@@ -347,13 +355,22 @@ export class Receiver {
    * On-demand messages do not move the position. They may be duplicates if an operator requested
    * it, or if the receiver cannot be queried.
    */
-  #acceptOnDemand({ onDemand, through, uncertain }: Batch, life: ReceivingLife | undefined, many: number): void {
+  #acceptOnDemand({ feed, through, uncertain }: Batch, life: ReceivingLife | undefined, accepted: readonly Message[]): void {
     const { id, kind } = this.settings;
+    const { feed: name = '' } = feed ?? {};
     if (kind === 'position' && this.kept && through.seq !== this.kept.seq)
-      life?.fault(`P4: ${id} is at ${this.kept.seq}, but was sent a ${onDemand ?? ''} for the position ${through.seq}`);
-    if (!uncertain) life?.fault(`P2: ${id} was sent a ${onDemand ?? ''} that is not marked uncertain`);
-    if (onDemand === 'replay') this.replayed += many;
-    if (kind === 'plain') this.allowance += many;
+      life?.fault(`P4: ${id} is at ${this.kept.seq}, but was sent a batch of ${name} for the position ${through.seq}`);
+    if (!uncertain) life?.fault(`P2: ${id} was sent a batch of ${name} that is not marked uncertain`);
+    if (name.startsWith('range')) {
+      this.replayed += accepted.length;
+      // A replay that continues after a kill repeats nothing at a receiver that stores our position.
+      for (const { seq, uid } of kind === 'position' ? accepted : []) {
+        if (this.refuses(hex(uid))) continue;
+        if (this.#replayed.has(`${name} ${seq}`)) life?.fault(`P2: ${id} was sent entry ${seq} twice by the replay ${name}`);
+        this.#replayed.add(`${name} ${seq}`);
+      }
+    }
+    if (kind === 'plain') this.allowance += accepted.length;
   }
 
   /** A sink restored from an older copy reports an old position for a while. */

@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { systemClock } from '../../src/time/clock.ts';
 import { Journal } from '../../src/journal/journal.ts';
-import type { CollectedRecord } from '../../src/model/journal.ts';
+import type { CollectedRecord, RangeReplay, Replay } from '../../src/model/journal.ts';
 import type { Message } from '../../src/model/sink.ts';
 import type { Clock } from '../../src/model/time.ts';
 import { identify } from '../../src/record/identity.ts';
@@ -32,6 +32,21 @@ export async function openJournal(directory: string, clock: Clock): Promise<Jour
   const journal = await Journal.open(options, turning, new AbortController().signal);
   journal.registerSource(source, 'service', begin * 1000);
   return journal;
+}
+
+/** A replay of a range that has not begun. */
+export function rangeReplay(first: number, last: number, more: Partial<RangeReplay> = {}): RangeReplay {
+  const begin = { at: first - 1, completeFrom: first, passed: 0, sent: 0, rejected: 0 };
+  return { kind: 'range', requested: {}, first, last, times: undefined, began: 1, expected: last - first + 1, ...begin, ...more };
+}
+
+/** Stores a replay, as the request of an operator does, without a row in `operations`. */
+export function storeReplay(journal: Journal, id: string, replay: Replay): void {
+  journal.db
+    .prepare('INSERT OR REPLACE INTO replays (sink, kind, began_ms, progress) VALUES (?, ?, ?, ?)')
+    .run(id, replay.kind, replay.began, JSON.stringify(replay));
+  const sink = journal.sinkPositions.sink(id);
+  sink.replays = { ...sink.replays, [replay.kind]: replay };
 }
 
 export function registerSink(journal: Journal, id: string): void {

@@ -41,8 +41,7 @@ export class ModelReceiver {
   take(batch: Batch, refused: Readonly<Record<number, string>> = {}): DeliveryResult {
     this.has.push(...batch.messages.filter(({ seq }) => !(seq in refused)));
     const note = `through ${batch.through.seq}`;
-    const retried = batch.onDemand === 'retry' ? batch.messages[0]?.seq : undefined;
-    if (this.#keeps) this.kept = { position: batch.through, resumeNote: note, sink: 'sink', retried };
+    if (this.#keeps) this.kept = { position: batch.through, resumeNote: note, sink: 'sink', feed: batch.feed };
     const rejections = Object.entries(refused).map(([seq, words]) => ({ seq: Number(seq), code: 'bad_document', message: words }));
     return { rejections: rejections.filter(({ seq }) => batch.messages.some((message) => message.seq === seq)), resumeNote: note };
   }

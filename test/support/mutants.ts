@@ -384,7 +384,7 @@ export const mutants: readonly Mutant[] = [
     suite: simulation,
     changes: {
       'send-batch':
-        'await $(acknowledge-dead-letters#expression.expression.expression)($(acknowledge-dead-letters#expression.expression.arguments[0]), $(acknowledge-dead-letters#expression.expression.arguments[1]), undefined, [], $(acknowledge-dead-letters#expression.expression.arguments[4])); $()',
+        'await $(acknowledge-dead-letters#expression.expression.expression)($(acknowledge-dead-letters#expression.expression.arguments[0]), undefined, [], $(acknowledge-dead-letters#expression.expression.arguments[3])); $()',
     },
   },
   {
@@ -399,7 +399,7 @@ export const mutants: readonly Mutant[] = [
     suite: simulation,
     changes: {
       'halve-batch':
-        'await $(acknowledge-dead-letters#expression.expression.expression)($(acknowledge-dead-letters#expression.expression.arguments[0]), $(acknowledge-dead-letters#expression.expression.arguments[1]), undefined, $(rejected-batch#expression.right.arguments[1]).map((mutantMessage) => ({ ...$(dead-letters#declarationList.declarations[0].initializer.elements[1]), $(dead-letters#declarationList.declarations[0].initializer.elements[1].properties[0].name): mutantMessage.$(dead-letters#declarationList.declarations[0].initializer.elements[1].properties[0].initializer.name) })), $(acknowledge-dead-letters#expression.expression.arguments[4]));',
+        'await $(acknowledge-dead-letters#expression.expression.expression)($(acknowledge-dead-letters#expression.expression.arguments[0]), undefined, $(rejected-batch#expression.right.arguments[1]).map((mutantMessage) => ({ ...$(dead-letters#declarationList.declarations[0].initializer.elements[1]), $(dead-letters#declarationList.declarations[0].initializer.elements[1].properties[0].name): mutantMessage.$(dead-letters#declarationList.declarations[0].initializer.elements[1].properties[0].initializer.name) })), $(acknowledge-dead-letters#expression.expression.arguments[3]));',
     },
   },
   {
@@ -529,7 +529,25 @@ export const mutants: readonly Mutant[] = [
     name: 'dead-letter-sent-again',
     what: 'a delivered dead letter is sent again',
     suite: simulation,
-    changes: { 'delivered-dead-letter': remove },
+    changes: { 'delivered-dead-letter': 'return;' },
+  },
+  {
+    name: 'replay-repeats-batch',
+    what: 'a replay repeats a batch whose answer was lost, although the sink reports that it has it',
+    suite: simulation,
+    changes: { 'found-replay': 'return;' },
+  },
+  {
+    name: 'replay-not-stored',
+    what: 'the state does not store the progress of a replay',
+    suite: simulation,
+    changes: { 'store-replay': 'undefined' },
+  },
+  {
+    name: 'replay-reselected',
+    what: 'a replay that continues with another selection clears the loss of what it sent before',
+    suite: losses,
+    changes: { 'replay-reselected': remove },
   },
   {
     name: 'replay-moves-position',

@@ -36,12 +36,12 @@ export const command = defineCommand({
   summary: 'sends records again to one sink, as far as the journal still has them',
   description: `Sends again to one sink what it received before, as far as the journal still has it (journal.retention). New records are delivered between
 its batches, and the position of the sink does not change. A sink that can be queried receives only what it lacks; any other receives
-duplicates. Dead letters are not included; see waybill dead-letters. An interrupted replay does not resume.
+duplicates. Dead letters are not included; see waybill dead-letters. The daemon continues an interrupted replay, also after a restart.
 
 With --archive, the records come from an archive, which is independent of journal.retention. It has only what its filter, sources and privacy
-rules kept. Ledger entries are not sent. Waybill verifies the records before it sends them. The daemon continues an
-interrupted replay, also after a restart. The replay stops at the first line that is missing or altered, and names it;
---from LINE goes on behind it, without the records of the lines left out. Waybill logs a record that the sink rejects, and stores no dead letter.`,
+rules kept. Ledger entries are not sent. Waybill verifies the records before it sends them. The replay stops at the first line that is missing
+or altered, and names it; --from LINE goes on behind it, without the records of the lines left out. Waybill logs a record that the sink
+rejects, and stores no dead letter.`,
   options,
   subcommands: {
     cancel: subcommand({ summary: 'cancels the replay to a sink; a restart does not resume it', options: cancelOptions, run: cancel }),
@@ -137,12 +137,12 @@ function rangeOf({ from, to, archive }: Values): { readonly range: Range; readon
 async function watch(config: Config, id: string, begun: ReplayProgress, progress: Progress, io: Io): Promise<ReplayProgress> {
   let at = begun;
   try {
-    // A sink that restarts continues a replay from an archive that was stopped.
+    // A sink that restarts continues a replay that was stopped.
     while (at.state === 'running' || at.state === 'stopped') {
       progress.showLine(progressText(id, at));
       await systemClock.sleep(pollMs, io.signal);
       const sink = await liveSink(config.dataDir, id);
-      if (sink?.replay?.began !== begun.began) throw new WaybillError('aborted', interruption(begun, sink !== undefined));
+      if (sink?.replay?.began !== begun.began) throw new WaybillError('aborted', interruption(sink !== undefined));
       at = sink.replay;
     }
   } catch (thrown) {
@@ -152,10 +152,10 @@ async function watch(config: Config, id: string, begun: ReplayProgress, progress
   return at;
 }
 
-function interruption({ archive }: ReplayProgress, isRunning: boolean): string {
-  const cause = isRunning ? 'the daemon or the sink was restarted' : 'the daemon stopped';
-  if (archive === undefined) return `${cause}, and a replay does not resume; start another with waybill replay`;
-  return isRunning ? `${cause}; waybill status shows the replay unless it is complete` : `${cause}; its next start continues the replay`;
+function interruption(isRunning: boolean): string {
+  return isRunning
+    ? 'the daemon or the sink was restarted; waybill status shows the replay unless it is complete'
+    : 'the daemon stopped; its next start continues the replay';
 }
 
 function progressText(sink: string, { passed, expected, sent, began }: ReplayProgress): string {

@@ -5,7 +5,7 @@
 import type { Config, SinkConfig } from '../../config/load.ts';
 import type { Journal } from '../../journal/journal.ts';
 import { movedMessage, type SinkState } from '../../journal/sink-positions.ts';
-import type { SinkOrders } from '../../model/journal.ts';
+import type { Replay } from '../../model/journal.ts';
 import type { Position } from '../../model/ledger.ts';
 import type { Micros } from '../../model/time.ts';
 import type { Log } from '../../model/telemetry.ts';
@@ -67,13 +67,13 @@ function register(
 ): SinkState & { readonly moved?: string | undefined } {
   const known = [...journal.sinkPositions.sinks()].find((each) => each.id === id);
   const destination = definition.destination(settings);
-  const { position, startTime, orders } = beginOf(start, journal, !known, now);
+  const { position, startTime, replay } = beginOf(start, journal, !known, now);
   const moved = known && movedMessage(known, type, destination);
   // Keeps the records for it, with the selection that it had.
   // mutant: hold-moved-sink
   if (known && moved !== undefined)
     return { ...journal.sinkPositions.register(id, known.type, known.destination, position, startTime), moved };
-  const state = journal.sinkPositions.register(id, type, destination, position, startTime, orders);
+  const state = journal.sinkPositions.register(id, type, destination, position, startTime, replay);
   const { isChanged, widened } = journal.sinkPositions.select(id, { sources, filter });
   if (isChanged) log.write('sink.selection_changed', { sink: id, sources: widened });
   return state;
@@ -82,7 +82,7 @@ function register(
 interface Begin {
   readonly position: Position;
   readonly startTime?: Micros;
-  readonly orders?: SinkOrders;
+  readonly replay?: Replay;
 }
 
 /** @param isNew  false: the sink continues, so it does not receive the archive again */
@@ -91,8 +91,9 @@ function beginOf(start: SinkConfig['start'], journal: Journal, isNew: boolean, n
   if (start.kind !== 'archive') return { position: journal.positionFor(start.kind) };
   if (!isNew) return { position: journal.positionFor('journal') };
   const position = journal.positionAfterArchive(start.archive);
-  const archiveReplay = { archive: start.archive, times: undefined, through: position.seq, began: now, at: 0, sent: 0, rejected: 0 };
-  return { position, orders: { archiveReplay } };
+  const { archive } = start;
+  const replay: Replay = { kind: 'archive', archive, times: undefined, through: position.seq, began: now, at: 0, sent: 0, rejected: 0 };
+  return { position, replay };
 }
 
 function normalizeSettingsOf(sink: SinkConfig, config: Config, journal: Journal): Map<string, NormalizeSettings> {

@@ -2,7 +2,7 @@
 import { codeOf, WaybillError } from '../../errors/errors.ts';
 import type { Journal } from '../../journal/journal.ts';
 import type { SinkState } from '../../journal/sink-positions.ts';
-import type { ArchiveReplay, Operation } from '../../model/journal.ts';
+import type { ArchiveReplay, Operation, RangeReplay, Replay } from '../../model/journal.ts';
 import type { Window } from '../../model/ledger.ts';
 import type { Rejection } from '../../model/sink.ts';
 import type { SinkSnapshot } from '../../model/snapshot.ts';
@@ -61,7 +61,7 @@ export async function performOnSink(
     case 'dead-letters discard':
       return discardDeadLetters(target, request);
     case 'replay':
-      return request.archive === undefined ? replay(target, request) : replayArchive(target, request, request.archive, configured);
+      return replay(target, request, configured);
     case 'replay cancel':
       return cancelReplay(target);
   }
@@ -114,7 +114,7 @@ async function sendTest(
   const messages = testMessages(code, count);
   // Writes the operation before the send: after a crash, the test is on record without an outcome.
   const written = await journal.operate({ ...operation, detail: { sink: sink.id, code, count, ...reason } });
-  const { rejected } = await loop.onDemand.test(messages).catch(async (thrown: unknown) => {
+  const rejected = await loop.test(messages).catch(async (thrown: unknown) => {
     await journal.writeOutcome(written, `failed: ${codeOf(thrown) ?? 'internal'}`);
     throw thrown;
   });
@@ -132,7 +132,7 @@ async function retryDeadLetters(
   const isResolvable = definition.resolvable(settings) && !keepsPosition({ definition, settings });
   const rejected: Rejection[] = [];
   for (const batch of isResolvable ? [seqs] : seqs.map((seq) => [seq]))
-    rejected.push(...(await loop.onDemand.retry(batch, { ...operation, detail: reason })).rejected);
+    rejected.push(...(await loop.retry(batch, { ...operation, detail: reason })));
   return { sent: { delivered: seqs.length - rejected.length, rejected } };
 }
 
@@ -145,63 +145,70 @@ async function discardDeadLetters(
   return { discarded: seqs.length };
 }
 
-async function replay({ journal, sink, configured, operation, reason }: Target, request: RequestOf<'replay'>): Promise<OperationResult> {
-  const { id, acknowledged } = sink;
-  const { loop } = sending(configured, sink);
-  await assertNoReplay(loop, id);
-  const { from, to } = request;
-  const times = timesOf(request);
-  const range = {
-    first: Math.max(request.first ?? 1, journal.pruned() + 1),
-    last: Math.min(request.last ?? acknowledged, acknowledged),
-    times,
-  };
-  const expected = journal.countOf(range.first, range.last, times);
-  if (expected === 0)
-    throw new WaybillError('usage', `cannot replay to the sink "${id}": nothing delivered in this range is still in the journal`);
-  await journal.operate({ ...operation, detail: { sink: id, first: range.first, last: range.last, from, to, ...reason } });
-  loop.onDemand.replay(range, expected, journal.deadLetters.rejected(id));
+/**
+ * The state stores the replay until it is complete. After a failure, the same request continues where the replay stopped, and one with the
+ * number of a line of the archive goes on there.
+ */
+async function replay(target: Target, request: RequestOf<'replay'>, configured: ConfiguredSinks): Promise<OperationResult> {
+  const { journal, sink, operation, reason } = target;
+  const { loop } = sending(target.configured, sink);
+  if (loop.view().replay?.state === 'running')
+    throw new WaybillError('usage', `cannot replay to the sink "${sink.id}": a replay is already running`);
+  const { archive, first: line, from, to } = request;
+  const stored = archive === undefined ? rangeReplay(target, request) : archiveReplay(target, request, archive, configured);
+  const range = stored.kind === 'range' ? { first: stored.first, last: stored.last } : { archive, line };
+  await journal.operate({ ...operation, detail: { sink: sink.id, ...range, from, to, ...reason } }, () =>
+    journal.sinkPositions.writeReplay(sink, stored),
+  );
+  loop.replay(stored);
   return { replay: loop.view().replay };
 }
 
-/**
- * The state stores the request until its replay is complete. After a failure, the same request continues where the replay stopped, and one
- * with the number of a line goes on there.
- */
-async function replayArchive(
-  { journal, sink, configured, operation, reason }: Target,
+/** @throws WaybillError `usage` */
+function rangeReplay({ journal, sink, operation }: Target, request: RequestOf<'replay'>): RangeReplay {
+  const { id, acknowledged, replays } = sink;
+  const times = timesOf(request);
+  const requested = { first: request.first, last: request.last };
+  const before = replays.range;
+  if (before) {
+    const isSame =
+      before.requested.first === requested.first && before.requested.last === requested.last && isSameTime(before.times, times);
+    if (isSame) return before;
+    throw unfinished(id, `the entries ${before.first} to ${before.last}`, before);
+  }
+  const first = Math.max(request.first ?? 1, journal.pruned() + 1);
+  const last = Math.min(request.last ?? acknowledged, acknowledged);
+  const expected = journal.countOf(first, last, times);
+  if (expected === 0)
+    throw new WaybillError('usage', `cannot replay to the sink "${id}": nothing delivered in this range is still in the journal`);
+  const began = Math.floor(operation.at / 1_000);
+  const begin = { at: first - 1, completeFrom: first, passed: 0, sent: 0, rejected: 0 };
+  return { kind: 'range', requested, first, last, times, began, expected, ...begin };
+}
+
+/** @throws WaybillError `usage` */
+function archiveReplay(
+  { sink, operation }: Target,
   request: RequestOf<'replay'>,
   archive: string,
-  configuredSinks: ConfiguredSinks,
-): Promise<OperationResult> {
-  const { id, acknowledged, orders } = sink;
-  const { loop } = sending(configured, sink);
-  if (configuredSinks(archive)?.definition.type !== 'archive')
+  configured: ConfiguredSinks,
+): ArchiveReplay {
+  const { id, acknowledged, replays } = sink;
+  if (configured(archive)?.definition.type !== 'archive')
     throw new WaybillError('usage', `cannot replay from "${archive}": it is not a configured sink of type archive`);
-  const { first: line, from, to } = request;
-  if (request.last !== undefined || (line !== undefined && to !== undefined))
+  const { first: line, last, to } = request;
+  if (last !== undefined || (line !== undefined && to !== undefined))
     throw new WaybillError(
       'usage',
       'cannot end a replay from an archive at a line, or at a time if it begins at a line: pass two times, or --from LINE',
     );
-  await assertNoReplay(loop, id);
   const times = timesOf(request);
-  const before = orders.archiveReplay;
-  const isSamePeriod = line !== undefined || (before?.times?.from === times?.from && before?.times?.to === times?.to);
-  if (before && !(before.archive === archive && isSamePeriod))
-    throw new WaybillError(
-      'usage',
-      `cannot replay to the sink "${id}": the replay from the archive ${before.archive}${periodOf(before)} is unfinished: ` +
-        `the same request continues it, and "waybill replay cancel --sink ${id}" ends it`,
-    );
+  const before = replays.archive;
+  if (before && !(before.archive === archive && (line !== undefined || isSameTime(before.times, times))))
+    throw unfinished(id, `the archive ${before.archive}`, before);
   const began = Math.floor(operation.at / 1_000);
-  const known = before ?? { archive, times, through: acknowledged, began, at: 0, sent: 0, rejected: 0 };
-  const replay = line === undefined ? known : behind(known, line);
-  await journal.operate({ ...operation, detail: { sink: id, archive, line, from, to, ...reason } }, () =>
-    journal.sinkPositions.writeOrders(sink, { ...sink.orders, archiveReplay: replay }),
-  );
-  loop.onDemand.replayArchive(replay);
-  return { replay: loop.view().replay };
+  const known = before ?? { kind: 'archive', archive, times, through: acknowledged, began, at: 0, sent: 0, rejected: 0 };
+  return line === undefined ? known : behind(known, line);
 }
 
 /**
@@ -214,34 +221,34 @@ function behind(replay: ArchiveReplay, line: number): ArchiveReplay {
   return { ...replay, at: line - 1, leftOut: leftOut + line - 1 - at };
 }
 
-/** Ends the replay that the loop runs, and one from an archive that the state stores. */
-async function cancelReplay({ journal, sink, configured, operation, reason }: Target): Promise<OperationResult> {
-  const { id } = sink;
-  const loop = configured?.loop;
-  const { replay } = loop?.view() ?? {};
-  const isUnderWay = replay !== undefined && replay.ended === undefined;
-  const { archiveReplay: stored } = sink.orders;
-  if (!isUnderWay && !stored) throw new WaybillError('usage', `cannot cancel a replay to the sink "${id}": none is under way`);
-  // Before the transaction: the loop must not store its progress after it.
-  loop?.onDemand.cancelReplay();
-  const detail = { sink: id, archive: stored?.archive, after: replay?.at ?? stored?.at, ...reason };
-  await journal.operate({ ...operation, detail }, () =>
-    journal.sinkPositions.writeOrders(sink, { ...sink.orders, archiveReplay: undefined }),
+function unfinished(id: string, what: string, before: Replay): WaybillError {
+  return new WaybillError(
+    'usage',
+    `cannot replay to the sink "${id}": the replay from ${what}${periodOf(before)} is unfinished: ` +
+      `the same request continues it, and "waybill replay cancel --sink ${id}" ends it`,
   );
-  return {};
 }
 
-/** @throws WaybillError `usage` */
-async function assertNoReplay(loop: Loop, id: string): Promise<void> {
-  if (loop.view().replay?.state === 'running')
-    throw new WaybillError('usage', `cannot replay to the sink "${id}": a replay is already running`);
+async function cancelReplay({ journal, sink, configured, operation, reason }: Target): Promise<OperationResult> {
+  const { range, archive } = sink.replays;
+  const stored = range ?? archive;
+  if (!stored) throw new WaybillError('usage', `cannot cancel a replay to the sink "${sink.id}": none is under way`);
+  // Before the transaction: the loop must not begin another batch after it.
+  configured?.loop?.cancelReplays();
+  const detail = { sink: sink.id, archive: archive?.archive, after: stored.at, ...reason };
+  await journal.operate({ ...operation, detail }, () => void journal.sinkPositions.removeReplay(sink));
+  return {};
 }
 
 function timesOf({ from, to }: RequestOf<'replay'>): Window | undefined {
   return from === undefined && to === undefined ? undefined : { from: from ?? 0, to: to ?? Number.MAX_SAFE_INTEGER };
 }
 
-function periodOf({ times }: ArchiveReplay): string {
+function isSameTime(one: Window | undefined, other: Window | undefined): boolean {
+  return one?.from === other?.from && one?.to === other?.to;
+}
+
+function periodOf({ times }: Replay): string {
   if (!times) return '';
   const { from, to } = times;
   return `${from === 0 ? '' : ` from ${rfc3339(from)}`}${to === Number.MAX_SAFE_INTEGER ? '' : ` to ${rfc3339(to)}`}`;

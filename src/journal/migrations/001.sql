@@ -30,6 +30,9 @@ CREATE TABLE head    (one INTEGER PRIMARY KEY CHECK (one = 1), seq INTEGER NOT N
 CREATE TABLE sinks   (id TEXT PRIMARY KEY, type TEXT NOT NULL, destination TEXT NOT NULL, state TEXT NOT NULL, from_seq INTEGER NOT NULL,
                       acknowledged INTEGER NOT NULL, delivered INTEGER NOT NULL, delivered_chain BLOB NOT NULL, resume_note TEXT, from_us INTEGER,
                       reason TEXT, begun_us INTEGER NOT NULL DEFAULT 0, orders TEXT, selection TEXT) STRICT;
+-- Replays that are not complete, with their progress. progress: RangeReplay or ArchiveReplay of src/model/journal.ts as JSON.
+CREATE TABLE replays (sink TEXT NOT NULL, kind TEXT NOT NULL CHECK (kind IN ('range', 'archive')), began_ms INTEGER NOT NULL, progress TEXT NOT NULL,
+                      PRIMARY KEY (sink, kind)) STRICT, WITHOUT ROWID;
 -- Delivered records that a sink lost afterwards (a file was truncated or deleted): entries [first, last], with the times [from_us, to_us) that they
 -- may have. The ledger does not count windows of that time as delivered.
 CREATE TABLE sink_losses (sink TEXT NOT NULL, source INTEGER NOT NULL, first INTEGER NOT NULL, last INTEGER NOT NULL, from_us INTEGER NOT NULL,

@@ -4,7 +4,7 @@
  */
 import { dirname, resolve } from 'node:path';
 import type { Database } from 'better-sqlite3';
-import type { ReplayProgress } from '../../model/journal.ts';
+import type { ReplayProgress, Replays } from '../../model/journal.ts';
 import { suspensionMessage, type BackfillProgress, type Suspension } from '../../model/ledger.ts';
 import type { SinkSnapshot, Snapshot, SourceSnapshot, RequestedStart } from '../../model/snapshot.ts';
 import type { DelayMeasure } from '../../model/telemetry.ts';
@@ -18,7 +18,7 @@ import type { ReportQuery } from './ledger.ts';
 import { diskBudgetOf, setAsideBytes, usedBytes } from '../disk-budget.ts';
 import { createdAt } from '../schema.ts';
 import { selectionOf, takes } from '../selection.ts';
-import { ordersOf } from '../sink-positions.ts';
+import { replaysOf } from '../sink-positions.ts';
 import { storedJson } from '../damage.ts';
 import { StateCounts } from '../window-counts.ts';
 
@@ -37,7 +37,6 @@ interface SinkDbRow {
   acknowledged: number;
   delivered: number;
   from_seq: number;
-  orders: string | null;
   selection: string | null;
 }
 
@@ -156,6 +155,7 @@ function sinkSnapshots(db: Database, head: number, now: Micros, live: LiveFacts)
       .all()
       .map((row) => [row.sink, row.n]),
   );
+  const replays = replaysOf(db);
   return sinkRows(db).map((row): SinkSnapshot => {
     const view = live.sink(row.id);
     // The daemon may not have stored its last acknowledgements yet.
@@ -173,7 +173,7 @@ function sinkSnapshots(db: Database, head: number, now: Micros, live: LiveFacts)
       lastSuccess: undefined,
       lastError: undefined,
       ...view,
-      replay: view?.replay ?? storedReplay(row),
+      replay: view?.replay ?? stoppedReplay(replays.get(row.id)),
       lagEntries: lag,
       lagRecords: lag === 0 ? 0 : recordsAfter(db, acknowledged),
       // A sink starts with `delivered` = `from_seq`. An acknowledgement may still be pending in memory.
@@ -201,11 +201,11 @@ function recordsAfter(db: Database, seq: number): number {
   return db.prepare<{ seq: number }, { records: number }>(sql).get({ seq })?.records ?? 0;
 }
 
-/** The replay from an archive that is not complete; the number of lines of the archive is not known. */
-function storedReplay({ state, orders }: SinkDbRow): ReplayProgress | undefined {
-  const { archiveReplay } = ordersOf(orders);
-  if (!archiveReplay || state === 'retired') return undefined;
-  const { archive, times, at, leftOut = 0, sent, rejected, began } = archiveReplay;
+/** The replay that the next loop continues. The number of lines of an archive is not known. */
+function stoppedReplay({ range, archive: stored }: Replays = {}): ReplayProgress | undefined {
+  if (range) return { ...range, state: 'stopped', ended: undefined };
+  if (!stored) return undefined;
+  const { archive, times, at, leftOut = 0, sent, rejected, began } = stored;
   const lines = { first: 1, last: at, at, passed: at, expected: at, leftOut };
   return { state: 'stopped', archive, times, sent, rejected, began, ended: undefined, ...lines };
 }
@@ -264,9 +264,7 @@ export function sourceRows(db: Database): SourceDbRow[] {
 }
 
 export function sinkRows(db: Database): SinkDbRow[] {
-  return db
-    .prepare<[], SinkDbRow>('SELECT id, type, state, acknowledged, delivered, from_seq, orders, selection FROM sinks ORDER BY id')
-    .all();
+  return db.prepare<[], SinkDbRow>('SELECT id, type, state, acknowledged, delivered, from_seq, selection FROM sinks ORDER BY id').all();
 }
 
 /**

@@ -6,6 +6,7 @@
 import { WaybillError } from '../../errors/errors.ts';
 import { objectIn } from '../../record/json-object.ts';
 import type { Position } from '../../model/ledger.ts';
+import type { FeedPosition } from '../../model/sink.ts';
 
 export interface ReadRecord {
   readonly offset: bigint;
@@ -16,14 +17,14 @@ export interface ReadRecord {
 export interface Progress {
   readonly journal: string;
   readonly position: Position;
-  /** The entry of the dead letter that this transaction delivered; absent if the position moves. */
-  readonly retried?: number | undefined;
+  /** What this transaction delivered for an operator; absent if the position moves. */
+  readonly feed?: FeedPosition | undefined;
   /** This journal becomes the owner: earlier records, of any journal, no longer apply. */
   readonly adopted?: boolean | undefined;
 }
 
-export function progressText({ journal, position, retried, adopted }: Progress): string {
-  return JSON.stringify({ journal, seq: position.seq, chain: Buffer.from(position.chain).toString('hex'), retried, adopted });
+export function progressText({ journal, position, feed, adopted }: Progress): string {
+  return JSON.stringify({ journal, seq: position.seq, chain: Buffer.from(position.chain).toString('hex'), feed, adopted });
 }
 
 export function openKey(id: string): string {
@@ -85,8 +86,13 @@ function refusal(id: string, message: string): WaybillError {
 }
 
 function readProgress(value: string | undefined): Progress | undefined {
-  const { journal, seq, chain, retried, adopted } = objectIn(value ?? '');
+  const { journal, seq, chain, feed, adopted } = objectIn(value ?? '');
   if (typeof journal !== 'string' || typeof seq !== 'number' || typeof chain !== 'string') return undefined;
-  const onDemand = { retried: typeof retried === 'number' ? retried : undefined, adopted: adopted === true };
-  return { journal, position: { seq, chain: Buffer.from(chain, 'hex') }, ...onDemand };
+  return { journal, position: { seq, chain: Buffer.from(chain, 'hex') }, feed: readFeed(feed), adopted: adopted === true };
+}
+
+function readFeed(value: unknown): FeedPosition | undefined {
+  if (typeof value !== 'object' || value === null || !('feed' in value && 'at' in value && 'sent' in value)) return undefined;
+  const { feed, at, sent } = value;
+  return typeof feed === 'string' && typeof at === 'number' && typeof sent === 'number' ? { feed, at, sent } : undefined;
 }

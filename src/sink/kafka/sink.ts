@@ -7,7 +7,7 @@ import { addAbortListener } from 'node:events';
 import { randomUUID } from 'node:crypto';
 import { codeOf, WaybillError } from '../../errors/errors.ts';
 import type { Position } from '../../model/ledger.ts';
-import type { Batch, ResumePoint, ResumePosition, Rejection, Sink, DeliveryResult } from '../../model/sink.ts';
+import type { Batch, FeedPosition, ResumePoint, ResumePosition, Rejection, Sink, DeliveryResult } from '../../model/sink.ts';
 import type { SinkContext } from '../define.ts';
 import type { KafkaClient, Owner } from './client.ts';
 import { isTooLong, keyed, partitionFor, rounds, type KafkaRecord } from './messages.ts';
@@ -60,7 +60,7 @@ export class KafkaSink implements Sink {
   #session: Session | undefined;
   #position: Position | undefined;
   /** The dead letter in the last transaction, as read at open. */
-  #retried: number | undefined;
+  #feed: FeedPosition | undefined;
   /** A batch may have been committed: only a new open can find out. */
   #isUnknown = false;
 
@@ -88,7 +88,7 @@ export class KafkaSink implements Sink {
 
   async position(): Promise<ResumePosition | undefined> {
     const sink = this.#context.id;
-    return this.#position && { position: this.#position, resumeNote: this.#resumeNote(), sink, retried: this.#retried };
+    return this.#position && { position: this.#position, resumeNote: this.#resumeNote(), sink, feed: this.#feed };
   }
 
   async send(batch: Batch, signal: AbortSignal): Promise<DeliveryResult> {
@@ -222,7 +222,7 @@ export class KafkaSink implements Sink {
     }
     const last = this.#checkedProgress(lastProgress(records, id, this.#resumePoint.journal, topic));
     this.#position = last?.position;
-    this.#retried = last?.retried;
+    this.#feed = last?.feed;
   }
 
   /** Replaces the position in the topic with the position of this journal. */
@@ -289,9 +289,8 @@ export class KafkaSink implements Sink {
     return topic;
   }
 
-  #progressOf({ through: position, onDemand, messages }: Batch): KafkaRecord {
-    const retried = onDemand === 'retry' ? messages[0]?.seq : undefined;
-    return this.#progressRecord(this.#context.id, progressText({ journal: this.#resumePoint.journal, position, retried }));
+  #progressOf({ through: position, feed }: Batch): KafkaRecord {
+    return this.#progressRecord(this.#context.id, progressText({ journal: this.#resumePoint.journal, position, feed }));
   }
 
   #progressRecord(key: string, value: string): KafkaRecord {

@@ -31,8 +31,9 @@ function chances(start: number): () => number {
 const sleep = (ms: number): Promise<unknown> => new Promise((resolve) => setTimeout(resolve, ms));
 
 /** Starts the process; resolves when its loop has started. An error includes its standard error. */
-async function start(directory: string, path: string, size: string, end?: number) {
-  const child = spawn(process.execPath, [program, directory, path, size, ...(end === undefined ? [] : [String(end)])], {
+async function start(directory: string, path: string, size: string, end?: number, replayed?: string) {
+  const more = [String(end ?? '-'), ...(replayed === undefined ? [] : [replayed])];
+  const child = spawn(process.execPath, [program, directory, path, size, ...more], {
     stdio: ['ignore', 'pipe', 'pipe'],
   });
   const text = { out: '', err: '' };
@@ -109,3 +110,31 @@ test(
     await Promise.all([lives('put aside', false, '20000', chances(seed)), lives('rotated', true, '-', chances(seed + 1))]);
   },
 );
+
+test('kills during a replay: each replayed line once more, and every other line once', { timeout: 120_000 }, async () => {
+  const chance = chances(seed + 2);
+  const folder = temporary();
+  const [state, path, replayed] = [join(folder, 'state'), join(folder, 'audit.log'), join(folder, 'replayed')];
+  let killed = 0;
+  for (let isComplete = false; !isComplete; killed += 1) {
+    const { child, text, ended, hasSaid } = await start(state, path, '-', undefined, replayed);
+    const steps = 1 + Math.floor(chance() * 4);
+    await hasSaid('replayed');
+    while (text.out.split('replayed').length <= steps && !text.out.includes('complete')) await sleep(1);
+    await sleep(chance() * 10);
+    child.kill('SIGKILL');
+    await ended;
+    isComplete = text.out.includes('complete');
+  }
+  const { text, ended, child } = await start(state, path, '-', 500, replayed);
+  await ended;
+  const where = `seed ${seed}, kept in ${folder}; ${text.err}`;
+  expect(child.exitCode, where).toBe(0);
+  const last = Number(readFileSync(replayed, 'utf8'));
+  expect(killed, where).toBeGreaterThan(3);
+  const seen = new Set<number>();
+  const again = numbersIn(folder).filter((n) => seen.size === seen.add(n).size);
+  expect(again, where).toEqual(Array.from({ length: last }, (_, i) => i + 1));
+  expect([...seen], where).toEqual(Array.from({ length: seen.size }, (_, i) => i + 1));
+  rmSync(folder, { recursive: true, force: true });
+});

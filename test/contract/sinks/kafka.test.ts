@@ -9,7 +9,7 @@ import type { AddressInfo, Socket } from 'node:net';
 import { afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { systemClock } from '../../../src/time/clock.ts';
 import { codeOf, messageOf } from '../../../src/errors/errors.ts';
-import type { Batch, ResumePoint, Message, Sink } from '../../../src/model/sink.ts';
+import type { Batch, FeedPosition, ResumePoint, Message, Sink } from '../../../src/model/sink.ts';
 import { kafka } from '../../../src/sink/kafka/index.ts';
 import { AnswerLengths } from '../../../src/sink/kafka/responses.ts';
 import { createAuthority } from '../../support/certificates.ts';
@@ -426,9 +426,10 @@ describe('kafka', () => {
       expect([true, false].map((exactlyOnce) => kafka.keepsPosition?.(settingsOf(broker, { exactlyOnce })))).toEqual([true, false]);
     });
 
-    test('names the dead letter that was delivered last, even if the response was lost', async () => {
+    test('names what was delivered last for an operator, even if the response was lost', async () => {
       await deliver(10);
-      const retry = (seq: number): Batch => ({ ...batchOf(messages(seq, seq), true), through: kept.position, onDemand: 'retry' });
+      const feed = (at: number): FeedPosition => ({ feed: 'dead-letters', at, sent: 1 });
+      const retry = (seq: number): Batch => ({ ...batchOf(messages(seq, seq), true), through: kept.position, feed: feed(seq) });
       const abort = new AbortController();
       {
         await using sink = await opened();
@@ -442,16 +443,16 @@ describe('kafka', () => {
       }
       {
         await using sink = await opened();
-        expect(await sink.position?.(never)).toMatchObject({ position: positionOf(10), retried: 3 });
+        expect(await sink.position?.(never)).toMatchObject({ position: positionOf(10), feed: feed(3) });
         await sink.send(retry(5), never);
       }
       {
         await using sink = await opened();
-        expect(await sink.position?.(never)).toMatchObject({ position: positionOf(10), retried: 5 });
+        expect(await sink.position?.(never)).toMatchObject({ position: positionOf(10), feed: feed(5) });
         await sink.send(batchOf(messages(11, 12)), never);
       }
       await using sink = await opened();
-      expect(await sink.position?.(never)).toMatchObject({ position: positionOf(12), retried: undefined });
+      expect(await sink.position?.(never)).toMatchObject({ position: positionOf(12), feed: undefined });
       expect(seqs()).toEqual([...range(1, 10), 3, 5, 11, 12]);
     });
 

@@ -6,7 +6,7 @@ import { rmSync } from 'node:fs';
 import { Delivery } from '../../../src/deliver/delivery.ts';
 import { logEvents } from '../../../src/model/log-events.ts';
 import type { DeliverSettings } from '../../../src/deliver/delivery.ts';
-import type { OpenArchive } from '../../../src/deliver/on-demand.ts';
+import type { OpenArchive } from '../../../src/deliver/archive-source.ts';
 import type { Pipeline } from '../../../src/deliver/pipeline.ts';
 import type { Journal } from '../../../src/journal/journal.ts';
 import type { DeliverJournal, Entry } from '../../../src/model/journal.ts';

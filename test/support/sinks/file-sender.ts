@@ -3,9 +3,11 @@
  * and the real sink `file` or `archive`. It runs until it is killed, or, with a number as fourth
  * argument, until that many records exist and all are acknowledged. The third argument is the size
  * at which the file is rotated and compressed, `-`, or `archive`. Several batches await their
- * acknowledgement at any moment, so that kills hit each state of the file.
+ * acknowledgement at any moment, so that kills hit each state of the file. With a fifth argument it replays its first
+ * records once, and notes in the file of that name how many. It prints each step of the replay.
  */
 import { logEvents } from '../../../src/model/log-events.ts';
+import { existsSync, writeFileSync } from 'node:fs';
 import { flushCompileCache } from 'node:module';
 import { systemClock, systemRandom } from '../../../src/time/clock.ts';
 import { Delivery } from '../../../src/deliver/delivery.ts';
@@ -16,9 +18,9 @@ import { archive } from '../../../src/sink/archive/index.ts';
 import { file } from '../../../src/sink/file/index.ts';
 import { Secret } from '../../../src/settings/secret.ts';
 import { keyFrom } from '../archive.ts';
-import { append, openJournal, source } from '../model-journal.ts';
+import { append, openJournal, rangeReplay, source, storeReplay } from '../model-journal.ts';
 
-const [directory = '', path = '', size, end] = process.argv.slice(2);
+const [directory = '', path = '', size, end, replayed] = process.argv.slice(2);
 const silent = (): void => undefined;
 const log: Log = {
   write: (event, fields) => {
@@ -79,13 +81,25 @@ running.catch((thrown: unknown) => {
   console.error(thrown);
   process.exit(1);
 });
-const wanted = end === undefined ? Infinity : Number(end);
+const wanted = end === undefined || end === '-' ? Infinity : Number(end);
 const pad = { pad: 'x'.repeat(300) };
 process.stdout.write('begun\n');
 // Node writes its compile cache at exit, and this process is killed.
 flushCompileCache();
 let hasTaken = false;
-while (journal.head().seq < wanted || state.acknowledged < journal.head().seq) {
+const isOver = (): boolean => journal.head().seq >= wanted && state.acknowledged >= journal.head().seq && state.replays.range === undefined;
+let replayAt = state.replays.range?.at;
+if (replayed !== undefined && existsSync(replayed) && replayAt === undefined) process.stdout.write('replayed, complete\n');
+while (!isOver()) {
+  const { at } = state.replays.range ?? {};
+  if (at !== replayAt) process.stdout.write(at === undefined ? 'replayed, complete\n' : `replayed ${at}\n`);
+  replayAt = at;
+  if (replayed !== undefined && !existsSync(replayed) && state.acknowledged >= 200) {
+    const replay = rangeReplay(1, state.acknowledged);
+    if (!state.replays.range) storeReplay(journal, type, replay);
+    writeFileSync(replayed, String(state.replays.range?.last));
+    if (loop.view().replay === undefined) loop.replay(replay);
+  }
   if (journal.head().seq < wanted && journal.head().seq - loop.view().acknowledged < 100) await append(journal, 20, () => pad);
   if (!hasTaken && loop.view().lastSuccess !== undefined) {
     hasTaken = true;

@@ -189,7 +189,7 @@ export function sinkSuite(adapter: SinkAdapter): void {
       const extra = message(900_001);
       const sink = await place.open(kept);
       await send(sink, batchOf(all.slice(0, 10)));
-      await send(sink, { ...batchOf([extra]), through: kept.position, uncertain: true, onDemand: 'test' });
+      await send(sink, { ...batchOf([extra]), through: kept.position, uncertain: true, feed: { feed: 'test', at: extra.seq, sent: 1 } });
       await place.kill();
       const next = await goOn(all);
       await expectReceived(texts([...all.slice(0, 10), extra, ...all.slice(10)]));

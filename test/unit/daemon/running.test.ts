@@ -152,7 +152,7 @@ test('a sink that starts with an archive may precede it in the configuration', a
   it.start(it.configured([siem, { ...evidence, type: 'archive' }]));
   await it.pass(1_000);
   expect(it.opens.toSorted()).toEqual(['evidence', 'siem']);
-  expect(it.journal.sinkProgress('siem').orders).toMatchObject({ archiveReplay: { archive: 'evidence' } });
+  expect(it.journal.sinkProgress('siem').replays).toMatchObject({ archive: { archive: 'evidence' } });
 });
 
 test('an archive that is added or changed restarts no other sink, and a replay reads its present settings', async () => {
@@ -161,8 +161,8 @@ test('an archive that is added or changed restarts no other sink, and a replay r
   await it.pass(1_000);
   const loop = running.sink('out')?.loop;
   const failure = async (): Promise<unknown> => {
-    loop?.onDemand.cancelReplay();
-    loop?.onDemand.replayArchive({ archive: 'evidence', times: undefined, through: 0, began: 1, at: 0, sent: 0, rejected: 0 });
+    loop?.cancelReplays();
+    loop?.replay({ kind: 'archive', archive: 'evidence', times: undefined, through: 0, began: 1, at: 0, sent: 0, rejected: 0 });
     await it.pass(1_000);
     return vi.waitFor(async () => {
       const { error } = loop?.view().replay ?? {};

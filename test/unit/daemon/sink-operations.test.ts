@@ -7,7 +7,8 @@ import type { Collector } from '../../../src/collect/scheduler.ts';
 import { perform } from '../../../src/daemon/operations/perform.ts';
 import type { OperationResult, ConfiguredSinks } from '../../../src/daemon/operations/requests.ts';
 import { WaybillError } from '../../../src/errors/errors.ts';
-import { append, committed, deadLetters, range } from '../../support/model-journal.ts';
+import type { Replay } from '../../../src/model/journal.ts';
+import { append, committed, deadLetters, range, storeReplay } from '../../support/model-journal.ts';
 import { Rig } from '../../support/deliver/rig.ts';
 import type { Loop } from '../../support/deliver/rig.ts';
 
@@ -165,21 +166,48 @@ test('replay cancel ends a running replay, and an unfinished replay from an arch
   await ask(cancel);
   await rig.clock.advance(60_000);
   expect(loop.delivery.view().replay).toMatchObject({ state: 'cancelled', sent: 4 });
-  expect(loop.lines.at(-1)).toMatchObject({ event: 'sink.replay_interrupted', fields: { from: 5, through: 8, sent: 4 } });
+  expect(loop.lines.at(-1)).toMatchObject({ event: 'sink.replay_cancelled', fields: { from: 5, through: 8, sent: 4 } });
   // The last two entries are the operations.
   expect(loop.receiver.has.map(({ seq }) => seq)).toEqual([...range(1, 8), ...range(1, 4), 9, 10]);
   // Without a daemon.
   await loop.end();
-  const stored = { archive: 'evidence', times: undefined, through: 8, began: 1, at: 230, sent: 115, rejected: 0 };
-  await rig.journal.archiveReplayed('sink', stored);
+  const progress = { through: 8, began: 1, at: 230, sent: 115, rejected: 0 };
+  storeReplay(rig.journal, 'sink', { kind: 'archive', archive: 'evidence', times: undefined, ...progress });
   await perform({ ...cancel, sink: 'sink', actor }, rig.journal, 1, () => undefined);
-  expect(rig.journal.sinkProgress('sink').orders).toEqual({});
+  expect(rig.journal.sinkProgress('sink').replays).toEqual({});
   await expect(perform({ ...cancel, sink: 'sink', actor }, rig.journal, 1, () => undefined)).rejects.toThrow('none is under way');
   const rows = rig.journal.db.prepare("SELECT detail FROM operations WHERE operation = 'replay cancel'").all() as { detail: string }[];
   expect(rows.map(({ detail }) => JSON.parse(detail) as unknown)).toEqual([
     { sink: 'sink', after: 4, reason: 'wrong range' },
     { sink: 'sink', archive: 'evidence', after: 230, reason: 'wrong range' },
   ]);
+});
+
+test('an unfinished replay of a range continues in the next loop; the same request continues it, and another one is refused', async () => {
+  await using rig = await Rig.make();
+  const loop = await delivered(rig);
+  loop.receiver.answer = async (batch, signal) => {
+    await rig.clock.sleep(1_000, signal);
+    return loop.receiver.take(batch);
+  };
+  await asking(rig, loop, { resolvable: () => true })({ operation: 'replay', first: 2, last: 1_000_000 });
+  await rig.clock.advance(1_500);
+  await loop.end();
+  expect(rig.journal.sinkProgress('sink').replays.range).toMatchObject({ first: 2, last: 8, at: 5, sent: 4, passed: 4, expected: 7 });
+  // As a command without a daemon does.
+  const alone = rig.loop({ records: 4, receiver: loop.receiver });
+  const ask = asking(rig, alone, { resolvable: () => true });
+  loop.receiver.answer = (batch) => loop.receiver.take(batch);
+  const { signal } = new AbortController();
+  const unfinished = 'the replay from the entries 2 to 8 is unfinished: the same request continues it';
+  await expect(ask({ operation: 'replay', first: 3, last: 1_000_000 })).rejects.toThrow(unfinished);
+  await expect(ask({ operation: 'replay', first: 2, to: '2026-11-21T00:00:00Z' })).rejects.toThrow(unfinished);
+  const done = alone.delivery.runOnDemand(() => ask({ operation: 'replay', first: 2, last: 1_000_000 }), signal);
+  await rig.clock.until(() => alone.delivery.view().replay?.state === 'done');
+  await done;
+  expect(alone.delivery.view().replay).toMatchObject({ sent: 7, passed: 7 });
+  expect(loop.receiver.has.slice(8).map(({ seq }) => seq)).toEqual(range(2, 8));
+  expect(rig.journal.sinkProgress('sink').replays).toEqual({});
 });
 
 test('another replay from an archive waits for the end of an unfinished one, which the same request continues', async () => {
@@ -194,8 +222,8 @@ test('another replay from an archive waits for the end of an unfinished one, whi
   const ask = (request: object): Promise<OperationResult> =>
     perform({ operation: 'replay', sink: 'sink', actor, ...request }, rig.journal, 1, () => undefined, configured);
   const stored = { times: undefined, through: 8, began: 1, at: 230, sent: 115, rejected: 0 };
-  const whole = { ...stored, archive: 'evidence' };
-  await rig.journal.archiveReplayed('sink', whole);
+  const whole: Replay = { ...stored, kind: 'archive', archive: 'evidence' };
+  storeReplay(rig.journal, 'sink', whole);
   const instead = 'the same request continues it, and "waybill replay cancel --sink sink" ends it';
   const refused = (name: string) => ({
     code: 'usage',
@@ -203,11 +231,11 @@ test('another replay from an archive waits for the end of an unfinished one, whi
   });
   await expect(ask({ archive: 'evidence', from: '2026-11-20T00:00:00Z' })).rejects.toMatchObject(refused('evidence'));
   await expect(ask({ archive: 'other' })).rejects.toMatchObject(refused('evidence'));
-  expect(rig.journal.sinkProgress('sink').orders.archiveReplay).toEqual(whole);
+  expect(rig.journal.sinkProgress('sink').replays.archive).toEqual(whole);
   expect(await ask({ archive: 'evidence' })).toMatchObject({ replay: { archive: 'evidence', at: 230, sent: 115 } });
   await rig.clock.until(() => loop.delivery.view().replay?.state === 'failed');
   // Lines that cannot be read are left out; lines that were sent are not sent again.
-  const order = () => rig.journal.sinkProgress('sink').orders.archiveReplay;
+  const order = () => rig.journal.sinkProgress('sink').replays.archive;
   for (const first of [1, 230]) await expect(ask({ archive: 'evidence', first })).rejects.toThrow('the replay continues after line 230');
   await expect(ask({ archive: 'other', first: 250 })).rejects.toMatchObject(refused('evidence'));
   for (const range of [{ last: 250 }, { first: 250, last: 260 }, { first: 250, to: '2026-11-20T00:00:00Z' }])

@@ -8,14 +8,34 @@ import { ArchivedRecordReader } from '../../../src/archive/archived-records.ts';
 import { WaybillError } from '../../../src/errors/errors.ts';
 import type { ArchivedRecords, ArchiveReplay, Entry } from '../../../src/model/journal.ts';
 import { keyFrom, MemoryStore, minute, start, windowLines, writeArchive } from '../../support/archive.ts';
-import { append, committed, copyState, deadLetters, numberOf, range, record, source } from '../../support/model-journal.ts';
+import {
+  append,
+  committed,
+  copyState,
+  deadLetters,
+  numberOf,
+  range,
+  rangeReplay,
+  record,
+  source,
+  storeReplay,
+} from '../../support/model-journal.ts';
 import type { ModelReceiver } from '../../support/model-sink.ts';
 import { Rig } from '../../support/deliver/rig.ts';
 import type { Loop, Wish } from '../../support/deliver/rig.ts';
 
 /** Record `n` is on line 2n: the other lines are ledger entries. */
 const archived = range(101, 115);
-const request: ArchiveReplay = { archive: 'evidence', times: undefined, through: 5, began: 1, at: 0, sent: 0, rejected: 0 };
+const request: ArchiveReplay = {
+  kind: 'archive',
+  archive: 'evidence',
+  times: undefined,
+  through: 5,
+  began: 1,
+  at: 0,
+  sent: 0,
+  rejected: 0,
+};
 
 class Archive implements ArchivedRecords {
   /** Set: a read waits for it. */
@@ -57,17 +77,23 @@ async function delivered(rig: Rig, wish: Wish, archive = new Archive()): Promise
   return loop;
 }
 
+/** Removes a replay, as the request of an operator does. */
+async function endReplay({ journal }: Rig): Promise<void> {
+  const { archive } = journal.sinkProgress('sink').replays;
+  if (archive) await journal.replayed('sink', archive);
+}
+
 test('sends each record of the archive once, and moves no position', async () => {
   await using rig = await Rig.make();
   const archive = new Archive();
   const loop = await delivered(rig, { keepsPosition: true }, archive);
-  await rig.journal.archiveReplayed('sink', request);
-  loop.delivery.onDemand.replayArchive(request);
-  expect(() => loop.delivery.onDemand.replayArchive(request)).toThrow(expect.objectContaining({ code: 'usage' }) as Error);
+  storeReplay(rig.journal, 'sink', request);
+  loop.delivery.replay(request);
+  expect(() => loop.delivery.replay(request)).toThrow(expect.objectContaining({ code: 'usage' }) as Error);
   await rig.clock.until(() => state(loop) === 'done', 10_000);
   expect(numbersOf(loop.receiver)).toEqual([...range(1, 5), ...archived]);
   expect(loop.delivery.view().replay).toMatchObject({ archive: 'evidence', sent: 15, rejected: 0, at: 231, passed: 231, expected: 231 });
-  expect(rig.journal.sinkProgress('sink')).toMatchObject({ acknowledged: 5, delivered: { seq: 5 }, orders: {} });
+  expect(rig.journal.sinkProgress('sink')).toMatchObject({ acknowledged: 5, delivered: { seq: 5 }, replays: {} });
   expect(archive.closed).toBe(1);
   expect(loop.lines.at(-1)).toMatchObject({
     event: 'sink.archive_replay_completed',
@@ -89,20 +115,23 @@ test('continues after a power cut before and after each commit', async () => {
           new Proxy(real, {
             get: (target, name) => {
               const value: unknown = Reflect.get(target, name, target);
-              if (name !== 'archiveReplayed') return typeof value === 'function' ? (value.bind(target) as unknown) : value;
-              return async (...args: Parameters<typeof real.archiveReplayed>) => {
+              if (typeof value !== 'function') return value;
+              const act = (...args: readonly unknown[]): unknown => Reflect.apply(value, target, args);
+              const cut = async (...args: readonly unknown[]): Promise<unknown> => {
                 commits += 1;
                 if (commits === commit && moment === 'before') copy = copyState(rig.directory);
                 if (commits >= commit && moment === 'before') return gone.promise;
-                await target.archiveReplayed(...args);
+                await act(...args);
                 if (commits === commit) copy = copyState(rig.directory);
                 return commits === commit ? gone.promise : undefined;
               };
+              return (...args: readonly unknown[]) =>
+                name === 'replayed' || (name === 'acknowledge' && args[3] !== undefined) ? cut(...args) : act(...args);
             },
           });
         const loop = await delivered(rig, { journal, resolvable: isResolvable });
-        await rig.journal.archiveReplayed('sink', request);
-        loop.delivery.onDemand.replayArchive(request);
+        storeReplay(rig.journal, 'sink', request);
+        loop.delivery.replay(request);
         await rig.clock.until(() => copy !== '', 10_000);
         gone.reject(new Error('this life is over'));
         await loop.end();
@@ -110,7 +139,7 @@ test('continues after a power cut before and after each commit', async () => {
         await using next = await Rig.make(copy);
         const again = await delivered(next, { receiver: loop.receiver, resolvable: isResolvable });
         // The last commit removes the request: nothing is left to continue.
-        await next.clock.until(() => next.journal.sinkProgress('sink').orders.archiveReplay === undefined, 10_000);
+        await next.clock.until(() => next.journal.sinkProgress('sink').replays.archive === undefined, 10_000);
         await again.end();
         const repeated = numbersOf(loop.receiver).slice(before.length);
         const all = [...before, ...repeated];
@@ -126,12 +155,12 @@ test('of an archive that is damaged pauses, and delivery continues; the same req
   await using rig = await Rig.make();
   const archive = new Archive();
   const loop = await delivered(rig, {}, archive);
-  await rig.journal.archiveReplayed('sink', request);
+  storeReplay(rig.journal, 'sink', request);
   loop.receiver.answer = (batch) => {
-    if (batch.onDemand) archive.failure = new WaybillError('archive_broken', 'cannot read "segments/0"');
+    if (batch.feed) archive.failure = new WaybillError('archive_broken', 'cannot read "segments/0"');
     return loop.receiver.take(batch);
   };
-  loop.delivery.onDemand.replayArchive(request);
+  loop.delivery.replay(request);
   await rig.clock.until(() => state(loop) === 'failed', 10_000);
   expect(loop.delivery.view().replay).toMatchObject({ sent: 4, error: 'cannot read "segments/0"' });
   expect(loop.lines.at(-1)).toMatchObject({ event: 'sink.archive_replay_failed', fields: { code: 'archive_broken', at: 208 } });
@@ -140,9 +169,9 @@ test('of an archive that is damaged pauses, and delivery continues; the same req
   await rig.clock.until(() => committed(rig.journal, 'sink').acknowledged === 8);
   loop.receiver.answer = (batch) => loop.receiver.take(batch);
   archive.failure = undefined;
-  const { archiveReplay } = rig.journal.sinkProgress('sink').orders;
+  const { archive: archiveReplay } = rig.journal.sinkProgress('sink').replays;
   expect(archiveReplay).toMatchObject({ at: 208, origin: 'waybill/a' });
-  loop.delivery.onDemand.replayArchive(archiveReplay ?? request);
+  loop.delivery.replay(archiveReplay ?? request);
   await rig.clock.until(() => state(loop) === 'done', 10_000);
   expect(numbersOf(loop.receiver).sort((a, b) => a - b)).toEqual([...range(1, 8), ...archived]);
   expect(archive.closed).toBe(2);
@@ -153,8 +182,8 @@ test('closes the archive when delivery ends before the replay', async () => {
   const archive = new Archive();
   const loop = await delivered(rig, {}, archive);
   loop.receiver.answer = () => new Promise(() => undefined);
-  loop.delivery.onDemand.replayArchive(request);
-  await rig.clock.until(() => loop.receiver.attempts.some(({ batch }) => batch.onDemand === 'replay'), 10_000);
+  loop.delivery.replay(request);
+  await rig.clock.until(() => loop.receiver.attempts.some(({ batch }) => batch.feed), 10_000);
   expect(archive.closed).toBe(0);
   await loop.end();
   expect(archive.closed).toBe(1);
@@ -165,11 +194,11 @@ test('does not continue in another archive', async () => {
   const archive = new Archive();
   const loop = await delivered(rig, {}, archive);
   archive.origin = 'waybill/b';
-  loop.delivery.onDemand.replayArchive({ ...request, origin: 'waybill/a', at: 208 });
+  loop.delivery.replay({ ...request, origin: 'waybill/a', at: 208 });
   await rig.clock.until(() => state(loop) === 'failed', 10_000);
   archive.origin = 'waybill/a';
   archive.lines = 100;
-  loop.delivery.onDemand.replayArchive({ ...request, origin: 'waybill/a', at: 208 });
+  loop.delivery.replay({ ...request, origin: 'waybill/a', at: 208 });
   await rig.clock.until(() => state(loop) === 'failed', 10_000);
   expect(numbersOf(loop.receiver)).toEqual(range(1, 5));
 });
@@ -177,8 +206,8 @@ test('does not continue in another archive', async () => {
 test('logs a record that the sink rejects, which becomes no dead letter', async () => {
   await using rig = await Rig.make();
   const loop = await delivered(rig, {});
-  loop.receiver.answer = (batch) => loop.receiver.take(batch, batch.onDemand ? { 206: 'too long', 222: 'too long' } : {});
-  loop.delivery.onDemand.replayArchive(request);
+  loop.receiver.answer = (batch) => loop.receiver.take(batch, batch.feed ? { 206: 'too long', 222: 'too long' } : {});
+  loop.delivery.replay(request);
   await rig.clock.until(() => state(loop) === 'done', 10_000);
   expect(loop.delivery.view().replay).toMatchObject({ sent: 13, rejected: 2 });
   expect(deadLetters(rig.journal)).toEqual([]);
@@ -190,7 +219,7 @@ test('sends the records of a period', async () => {
   await using rig = await Rig.make();
   const loop = await delivered(rig, {});
   const times = { from: record(103).time ?? 0, to: record(110).time ?? 0 };
-  loop.delivery.onDemand.replayArchive({ ...request, times });
+  loop.delivery.replay({ ...request, times });
   await rig.clock.until(() => state(loop) === 'done', 10_000);
   expect(numbersOf(loop.receiver)).toEqual([...range(1, 5), ...range(103, 109)]);
 });
@@ -199,9 +228,9 @@ test('continues by itself when the archive can be read again', async () => {
   await using rig = await Rig.make();
   const archive = new Archive();
   const loop = await delivered(rig, {}, archive);
-  await rig.journal.archiveReplayed('sink', request);
+  storeReplay(rig.journal, 'sink', request);
   archive.failure = new WaybillError('sink_unavailable', 'cannot read "segments/0"');
-  loop.delivery.onDemand.replayArchive(request);
+  loop.delivery.replay(request);
   const failures = (): number => loop.lines.filter(({ event }) => event === 'sink.archive_replay_failed').length;
   await rig.clock.until(() => failures() === 8, 600_000);
   // The failure stays visible until records were sent, and the sink itself does not fail.
@@ -209,12 +238,12 @@ test('continues by itself when the archive can be read again', async () => {
   await append(rig.journal, 3);
   await rig.clock.until(() => committed(rig.journal, 'sink').acknowledged === 8);
   // A replay from the journal may run before the next attempt.
-  loop.delivery.onDemand.replay({ first: 1, last: 2, times: undefined }, 2, new Set());
+  loop.delivery.replay(rangeReplay(1, 2));
   await rig.clock.until(() => state(loop) === 'done', 10_000);
   archive.failure = undefined;
   await rig.clock.until(() => loop.delivery.view().replay?.archive !== undefined && state(loop) === 'done', 600_000);
   expect(numbersOf(loop.receiver).sort((a, b) => a - b)).toEqual([1, ...range(1, 2), ...range(2, 8), ...archived].sort((a, b) => a - b));
-  expect(rig.journal.sinkProgress('sink').orders).toEqual({});
+  expect(rig.journal.sinkProgress('sink').replays).toEqual({});
 });
 
 test('that needs an operator is tried again once a minute', async () => {
@@ -222,8 +251,8 @@ test('that needs an operator is tried again once a minute', async () => {
   const archive = new Archive();
   const loop = await delivered(rig, {}, archive);
   archive.failure = new WaybillError('archive_broken', 'cannot read "segments/0"');
-  await rig.journal.archiveReplayed('sink', request);
-  loop.delivery.onDemand.replayArchive(request);
+  storeReplay(rig.journal, 'sink', request);
+  loop.delivery.replay(request);
   await rig.clock.until(() => loop.lines.filter(({ event }) => event === 'sink.archive_replay_failed').length === 3, 125_000);
   expect(loop.lines.at(-1)).toMatchObject({ fields: { retryInMs: 60_000 } });
 });
@@ -239,8 +268,8 @@ test('that waits for its archive delays neither new records nor the end of deliv
   const loop = await delivered(rig, { openArchive }, archive);
   const gate = Promise.withResolvers<undefined>();
   archive.gate = gate.promise;
-  await rig.journal.archiveReplayed('sink', request);
-  loop.delivery.onDemand.replayArchive(request);
+  storeReplay(rig.journal, 'sink', request);
+  loop.delivery.replay(request);
   await rig.clock.until(() => opened.length === 1, 10_000);
   await append(rig.journal, 3);
   await rig.clock.until(() => committed(rig.journal, 'sink').acknowledged === 8, 10_000);
@@ -256,8 +285,8 @@ test('that fails makes room for another one while it tries again', async () => {
   const archive = new Archive();
   const loop = await delivered(rig, {}, archive);
   archive.failure = new WaybillError('sink_unavailable', 'cannot read "segments/0"');
-  await rig.journal.archiveReplayed('sink', request);
-  loop.delivery.onDemand.replayArchive(request);
+  storeReplay(rig.journal, 'sink', request);
+  loop.delivery.replay(request);
   await rig.clock.until(() => state(loop) === 'failed', 10_000);
   const gate = Promise.withResolvers<undefined>();
   archive.gate = gate.promise;
@@ -267,7 +296,7 @@ test('that fails makes room for another one while it tries again', async () => {
   expect([state(loop), archive.closed]).toEqual(['failed', closed]);
   archive.gate = undefined;
   archive.failure = undefined;
-  loop.delivery.onDemand.replayArchive(request);
+  loop.delivery.replay(request);
   await rig.clock.until(() => state(loop) === 'done', 10_000);
   gate.resolve(undefined);
   await rig.clock.advance(600_000);
@@ -279,15 +308,15 @@ test('that fails is ended by an operator, also after a restart', async () => {
   const archive = new Archive();
   const loop = await delivered(rig, {}, archive);
   archive.failure = new WaybillError('sink_unavailable', 'cannot read "segments/0"');
-  await rig.journal.archiveReplayed('sink', request);
-  loop.delivery.onDemand.replayArchive(request);
+  storeReplay(rig.journal, 'sink', request);
+  loop.delivery.replay(request);
   await rig.clock.until(() => state(loop) === 'failed', 10_000);
-  loop.delivery.onDemand.cancelReplay();
-  await rig.journal.archiveReplayed('sink', undefined);
+  loop.delivery.cancelReplays();
+  await endReplay(rig);
   archive.failure = undefined;
   await rig.clock.advance(600_000);
   expect([state(loop), numbersOf(loop.receiver)]).toEqual(['cancelled', range(1, 5)]);
-  loop.delivery.onDemand.cancelReplay();
+  loop.delivery.cancelReplays();
   await loop.end();
   const next = await delivered(rig, {}, archive);
   await rig.clock.advance(600_000);
@@ -304,15 +333,15 @@ test.each([1, 9])('that is ended while record %d is in flight stores no progress
     if (sends === inFlight) await gate.promise;
     return loop.receiver.take(batch);
   };
-  await rig.journal.archiveReplayed('sink', request);
-  loop.delivery.onDemand.replayArchive(request);
+  storeReplay(rig.journal, 'sink', request);
+  loop.delivery.replay(request);
   await rig.clock.until(() => sends === inFlight, 10_000);
-  loop.delivery.onDemand.cancelReplay();
-  await rig.journal.archiveReplayed('sink', undefined);
+  loop.delivery.cancelReplays();
+  await endReplay(rig);
   gate.resolve(undefined);
   await append(rig.journal, 3);
   await rig.clock.until(() => committed(rig.journal, 'sink').acknowledged === 8, 10_000);
-  expect(rig.journal.sinkProgress('sink').orders).toEqual({});
+  expect(rig.journal.sinkProgress('sink').replays).toEqual({});
   expect(numbersOf(loop.receiver)).toEqual([...range(1, 5), ...archived.slice(0, inFlight), ...range(6, 8)]);
   expect(loop.delivery.view().replay).toMatchObject({ state: 'cancelled', sent: inFlight });
 });
@@ -341,7 +370,7 @@ async function archiveInMemory() {
 /** In order, after the five records of the journal. */
 const uidsReceived = ({ receiver }: Loop): string[] => receiver.has.slice(5).map(({ uid }) => uid);
 const fieldsOf = (loop: Loop, event: string): unknown[] => loop.lines.flatMap((line) => (line.event === event ? [line.fields] : []));
-const order = (rig: Rig): ArchiveReplay | undefined => rig.journal.sinkProgress('sink').orders.archiveReplay;
+const order = (rig: Rig): ArchiveReplay | undefined => rig.journal.sinkProgress('sink').replays.archive;
 const hasFailed = (loop: Loop): boolean => state(loop) === 'failed';
 
 test.each([
@@ -355,8 +384,8 @@ test.each([
     const { segments, remove, openArchive, uidsOf } = await archiveInMemory();
     remove(missing.map((n) => segments[n] ?? ''));
     const loop = await delivered(rig, { openArchive });
-    await rig.journal.archiveReplayed('sink', request);
-    loop.delivery.onDemand.replayArchive(request);
+    storeReplay(rig.journal, 'sink', request);
+    loop.delivery.replay(request);
     await realTime(rig, () => hasFailed(loop));
     expect(uidsReceived(loop)).toEqual(uidsOf(...before));
     const named = `cannot read the lines ${first} to ${last} of the archive`;
@@ -366,9 +395,9 @@ test.each([
     const failures = fieldsOf(loop, 'sink.archive_replay_failed').length;
     await realTime(rig, () => fieldsOf(loop, 'sink.archive_replay_failed').length > failures + 1);
     expect([uidsReceived(loop), fieldsOf(loop, 'sink.archive_replay_completed')]).toEqual([uidsOf(...before), []]);
-    const order = { ...request, ...rig.journal.sinkProgress('sink').orders.archiveReplay, at: last, leftOut: last - first + 1 };
-    await rig.journal.archiveReplayed('sink', order);
-    loop.delivery.onDemand.replayArchive(order);
+    const order = { ...request, ...rig.journal.sinkProgress('sink').replays.archive, at: last, leftOut: last - first + 1 };
+    storeReplay(rig.journal, 'sink', order);
+    loop.delivery.replay(order);
     await realTime(rig, () => state(loop) === 'done');
     expect(uidsReceived(loop)).toEqual(uidsOf(...before, ...behind));
     expect(fieldsOf(loop, 'sink.archive_replay_completed')).toMatchObject([{ sent: uidsReceived(loop).length, leftOut: last - first + 1 }]);
@@ -382,8 +411,8 @@ test.each([undefined, { from: start + 40 * minute, to: Infinity }])(
     const { segments, remove, restore, openArchive, uidsOf } = await archiveInMemory();
     remove(segments.slice(1, 2));
     const loop = await delivered(rig, { openArchive });
-    await rig.journal.archiveReplayed('sink', { ...request, times });
-    loop.delivery.onDemand.replayArchive({ ...request, times });
+    storeReplay(rig.journal, 'sink', { ...request, times });
+    loop.delivery.replay({ ...request, times });
     await realTime(rig, () => hasFailed(loop));
     expect(uidsReceived(loop)).toEqual(times ? [] : uidsOf(0));
     restore(segments);
@@ -399,8 +428,8 @@ test('sends nothing again when segments that it has sent were away for a while',
   const { segments, remove, restore, openArchive, uidsOf } = await archiveInMemory();
   remove(segments.slice(5));
   const loop = await delivered(rig, { openArchive });
-  await rig.journal.archiveReplayed('sink', request);
-  loop.delivery.onDemand.replayArchive(request);
+  storeReplay(rig.journal, 'sink', request);
+  loop.delivery.replay(request);
   await realTime(rig, () => hasFailed(loop));
   remove(segments);
   restore(segments.slice(5));
@@ -413,8 +442,8 @@ test('sends the records before an altered segment, and names its lines', async (
   const { segments, files, restore, openArchive, uidsOf } = await archiveInMemory();
   files.set(segments[2] ?? '', Buffer.from('foreign'));
   const loop = await delivered(rig, { openArchive, records: 1_000 });
-  await rig.journal.archiveReplayed('sink', request);
-  loop.delivery.onDemand.replayArchive(request);
+  storeReplay(rig.journal, 'sink', request);
+  loop.delivery.replay(request);
   await realTime(rig, () => hasFailed(loop));
   expect(uidsReceived(loop)).toEqual(uidsOf(0, 1));
   expect(order(rig)).toMatchObject({ sent: uidsOf(0, 1).length });
@@ -432,8 +461,8 @@ test('that begins with an archive that was never written waits for it, and does 
   const written = [...files];
   files.clear();
   const loop = await delivered(rig, { openArchive });
-  await rig.journal.archiveReplayed('sink', request);
-  loop.delivery.onDemand.replayArchive(request);
+  storeReplay(rig.journal, 'sink', request);
+  loop.delivery.replay(request);
   for (let i = 0; i < 200; i += 1) {
     await rig.clock.advance(1_000);
     expect(loop.delivery.view()).toMatchObject({ state: 'active', replay: { state: 'running', sent: 0, at: 0 } });
@@ -450,7 +479,7 @@ test('that has read its archive fails when the archive is gone', async () => {
   const loop = await delivered(rig, {
     openArchive: () => ArchivedRecordReader.open(new MemoryStore(), [keyFrom(1)], { journal: 'other', seq: 0 }),
   });
-  loop.delivery.onDemand.replayArchive({ ...request, origin: 'waybill/a', at: 208 });
+  loop.delivery.replay({ ...request, origin: 'waybill/a', at: 208 });
   await realTime(rig, () => hasFailed(loop));
   expect(loop.delivery.view().replay).toMatchObject({ at: 208, error: 'cannot read the archive "evidence": it has no checkpoint' });
 });
@@ -465,23 +494,23 @@ test('is not replaced while its batch is in flight, and none of its progress rep
   };
   const loop = await delivered(rig, { openArchive });
   archive.failure = new WaybillError('sink_unavailable', 'cannot read "segments/0"');
-  await rig.journal.archiveReplayed('sink', request);
-  loop.delivery.onDemand.replayArchive(request);
+  storeReplay(rig.journal, 'sink', request);
+  loop.delivery.replay(request);
   await rig.clock.until(() => hasFailed(loop), 10_000);
   archive.failure = undefined;
   const gate = Promise.withResolvers<undefined>();
   loop.receiver.answer = async (batch) => {
-    if (batch.onDemand) await gate.promise;
+    if (batch.feed) await gate.promise;
     return loop.receiver.take(batch);
   };
-  await rig.clock.until(() => loop.receiver.attempts.some(({ batch }) => batch.onDemand === 'replay'), 600_000);
+  await rig.clock.until(() => loop.receiver.attempts.some(({ batch }) => batch.feed), 600_000);
   expect(state(loop)).toBe('running');
-  expect(() => loop.delivery.onDemand.replayArchive(other)).toThrow(expect.objectContaining({ code: 'usage' }) as Error);
+  expect(() => loop.delivery.replay(other)).toThrow(expect.objectContaining({ code: 'usage' }) as Error);
   archive.failure = new WaybillError('sink_unavailable', 'cannot read "segments/0"');
   gate.resolve(undefined);
   await rig.clock.until(() => hasFailed(loop), 10_000);
-  await rig.journal.archiveReplayed('sink', other);
-  loop.delivery.onDemand.replayArchive(other);
+  storeReplay(rig.journal, 'sink', other);
+  loop.delivery.replay(other);
   archive.failure = undefined;
   await rig.clock.advance(600_000);
   expect(order(rig)).toEqual(other);
@@ -501,12 +530,12 @@ test('ends before the sink is closed when no daemon runs', async () => {
   await using rig = await Rig.make();
   const archive = new Archive();
   const loop = rig.loop({ records: 4, openArchive: async () => archive });
-  await rig.journal.archiveReplayed('sink', request);
-  const done = loop.delivery.runOnDemand(async () => loop.delivery.onDemand.replayArchive(request), new AbortController().signal);
+  storeReplay(rig.journal, 'sink', request);
+  const done = loop.delivery.runOnDemand(async () => loop.delivery.replay(request), new AbortController().signal);
   await rig.clock.until(() => state(loop) === 'done', 10_000);
   await done;
   expect(numbersOf(loop.receiver)).toEqual(archived);
   archive.failure = new WaybillError('archive_broken', 'cannot read "segments/0"');
-  await loop.delivery.runOnDemand(async () => loop.delivery.onDemand.replayArchive(request), new AbortController().signal);
+  await loop.delivery.runOnDemand(async () => loop.delivery.replay(request), new AbortController().signal);
   expect(loop.delivery.view().replay).toMatchObject({ state: 'failed', error: 'cannot read "segments/0"' });
 });

@@ -8,7 +8,17 @@ import { dirname } from 'node:path';
 import { expect, test } from 'vitest';
 import { WaybillError } from '../../../src/errors/errors.ts';
 import type { DeliverJournal } from '../../../src/model/journal.ts';
-import { append, committed, copyState, deadLetters, numberOf, range, record } from '../../support/model-journal.ts';
+import {
+  append,
+  committed,
+  copyState,
+  deadLetters,
+  numberOf,
+  range,
+  rangeReplay,
+  record,
+  storeReplay,
+} from '../../support/model-journal.ts';
 import type { ModelReceiver } from '../../support/model-sink.ts';
 import { plain, Rig } from '../../support/deliver/rig.ts';
 import type { Wish } from '../../support/deliver/rig.ts';
@@ -19,7 +29,7 @@ interface Scenario {
   readonly keepsPosition: boolean;
   /** Messages that may come twice. */
   readonly twice: number;
-  readonly poison?: 'whole' | 'named' | 'unmade';
+  readonly poison?: 'whole' | 'named' | 'unmade' | undefined;
   /** The response to this send is lost as well. */
   readonly lost?: number;
 }
@@ -68,7 +78,8 @@ class Moments {
       changed: () => journal.changed(),
       sinkProgress: (sink) => journal.sinkProgress(sink),
       chainAt: (seq) => journal.chainAt(seq),
-      acknowledge: (sink, acknowledgement, letters) => both('acknowledge', () => journal.acknowledge(sink, acknowledgement, letters)),
+      acknowledge: (sink, acknowledgement, letters, replay) =>
+        both('acknowledge', () => journal.acknowledge(sink, acknowledgement, letters, replay)),
       acknowledgeLater: (sink, acknowledgement) => {
         journal.acknowledgeLater(sink, acknowledgement);
         void this.pass('after acknowledgeLater').catch(() => undefined);
@@ -80,8 +91,8 @@ class Moments {
       found: (sink, found) => both('found', () => journal.found(sink, found)),
       adopted: (sink) => both('adopted', () => journal.adopted(sink)),
       archiveCheckpoint: (sink, checkpoint) => journal.archiveCheckpoint(sink, checkpoint),
-      archiveReplayed: (sink, progress) => both('archiveReplayed', () => journal.archiveReplayed(sink, progress)),
-      resent: (sink, sent) => journal.resent(sink, sent),
+      rejected: (sink) => journal.rejected(sink),
+      replayed: (sink, replay) => both('replayed', () => journal.replayed(sink, replay)),
       withheld: (sink, of) => journal.withheld(sink, of),
       lost: (sink, loss, note) => journal.lost(sink, loss, note),
       readRange: (after, given, limit) => journal.readRange(after, given, limit),
@@ -154,7 +165,7 @@ async function twoLives(scenario: Scenario, fatal: number): Promise<{ names: str
   return { names: moments.names, wasFatal: true };
 }
 
-test.each<Scenario>([
+const scenarios: readonly Scenario[] = [
   { name: 'a sink that stores the position', keepsPosition: true, twice: 0 },
   { name: 'the same, with messages that the sink rejects', keepsPosition: true, twice: 0, poison: 'whole' },
   { name: 'the same, with records that cannot be encoded', keepsPosition: true, twice: 0, poison: 'unmade' },
@@ -163,7 +174,9 @@ test.each<Scenario>([
   { name: 'the same, with single messages rejected', keepsPosition: false, twice: 3, poison: 'named' },
   { name: 'the same, with whole batches rejected', keepsPosition: false, twice: 3, poison: 'whole' },
   { name: 'the same, with a lost response', keepsPosition: false, twice: 6, lost: 2 },
-])('$name: nothing is lost at a power cut at any moment', async (scenario) => {
+];
+
+test.each(scenarios)('$name: nothing is lost at a power cut at any moment', async (scenario) => {
   const moments = new Set<string>();
   for (let fatal = 1; ; fatal += sized(3, 1)) {
     const { names, wasFatal } = await twoLives(scenario, fatal);
@@ -172,4 +185,54 @@ test.each<Scenario>([
   }
   expect([...moments]).toEqual(expect.arrayContaining(['before send', 'after send', 'before flush', 'after flush']));
   expect(moments).toContain(scenario.keepsPosition ? 'after acknowledgeLater' : 'before acknowledge');
+});
+
+/** Like twoLives, for a replay of the whole journal to a sink that has accepted every entry. */
+async function replayInTwoLives(scenario: Scenario, fatal: number): Promise<{ names: string[]; wasFatal: boolean }> {
+  await using first = await Rig.make();
+  await append(first.journal, records);
+  const before = first.loop(wishOf({ ...scenario, poison: undefined })).run();
+  const { receiver } = before;
+  await runTo(first, () => false);
+  await before.end();
+  storeReplay(first.journal, 'sink', rangeReplay(1, records));
+  const moments = new Moments(fatal, first.directory);
+  const loop = first.loop({ ...wishOf(scenario), receiver, journal: (journal) => moments.around(journal) });
+  answersOf(receiver, scenario, moments);
+  loop.run();
+  const isComplete = ({ journal }: Rig): boolean => journal.sinkProgress('sink').replays.range === undefined;
+  await first.clock.until(() => moments.copy !== undefined || loop.delivery.view().replay?.state === 'done', 120_000);
+  loop.stop.abort(new Error('over'));
+  moments.release();
+  await loop.end();
+  if (moments.copy === undefined) return { names: moments.names, wasFatal: false };
+
+  await using second = await Rig.make(moments.copy);
+  const wasComplete = isComplete(second);
+  answersOf(receiver, { ...scenario, lost: -1 });
+  const next = second.loop({ ...wishOf(scenario), receiver }).run();
+  await second.clock.until(() => isComplete(second) && next.delivery.isOpen, 120_000);
+  const rejected = scenario.poison === undefined ? [] : poisonous;
+  const counts = range(1, records).map((n) => receiver.has.filter((message) => numberOf(message) === n).length);
+  const least = range(1, records).map((n) => (notForIt.includes(n) ? 0 : rejected.includes(n) ? 1 : 2));
+  expect(least.filter((count, i) => count > (counts[i] ?? 0))).toEqual([]);
+  const sum = (all: readonly number[]): number => all.reduce((total, each) => total + each, 0);
+  expect(sum(counts) - sum(least)).toBeLessThanOrEqual(scenario.twice);
+  expect(deadLetters(second.journal).map(({ seq, body }) => [seq, body])).toEqual(rejected.map((n) => [n, record(n).text]));
+  expect(committed(second.journal, 'sink').acknowledged).toBe(records);
+  const sent = records - notForIt.length - rejected.length;
+  if (!wasComplete) expect(next.delivery.view().replay).toMatchObject({ state: 'done', sent, rejected: rejected.length, passed: records });
+  rmSync(dirname(moments.copy), { recursive: true, force: true });
+  return { names: moments.names, wasFatal: true };
+}
+
+test.each(scenarios)('$name: a replay continues after a power cut at any moment, exactly where it stopped', async (scenario) => {
+  const moments = new Set<string>();
+  for (let fatal = 1; ; fatal += sized(3, 1)) {
+    const { names, wasFatal } = await replayInTwoLives(scenario, fatal);
+    for (const name of names) moments.add(name);
+    if (!wasFatal) break;
+  }
+  const expected = ['before send', 'after send', 'before acknowledge', 'after acknowledge', 'before replayed', 'after replayed'];
+  expect([...moments]).toEqual(expect.arrayContaining(expected));
 });

@@ -6,7 +6,7 @@ import { describe, expect, test } from 'vitest';
 import { codeOf, WaybillError } from '../../../src/errors/errors.ts';
 import type { Entry, Operation } from '../../../src/model/journal.ts';
 import type { Batch } from '../../../src/model/sink.ts';
-import { append, committed, deadLetters, numberOf, range } from '../../support/model-journal.ts';
+import { append, committed, deadLetters, numberOf, range, rangeReplay, storeReplay } from '../../support/model-journal.ts';
 import { plain, Rig } from '../../support/deliver/rig.ts';
 import type { Loop } from '../../support/deliver/rig.ts';
 
@@ -18,10 +18,7 @@ const operations = ({ journal }: Rig): { operation: string; detail: unknown }[] 
     ...row,
     detail: JSON.parse(row.detail) as unknown,
   }));
-const sentOnDemand = ({ receiver }: Loop): Batch[] =>
-  receiver.attempts.flatMap(({ batch }) => (batch.onDemand === undefined ? [] : [batch]));
-const every = { first: 1, last: 1_000_000, times: undefined };
-const none: ReadonlySet<number> = new Set();
+const sentOnDemand = ({ receiver }: Loop): Batch[] => receiver.attempts.flatMap(({ batch }) => (batch.feed === undefined ? [] : [batch]));
 
 /** A loop with entries 1 to 6, of which the sink rejected 3; `repaired`: accepts it now. */
 async function refused(rig: Rig, given: Parameters<Rig['loop']>[0] = {}): Promise<{ loop: Loop; repaired: { is: boolean } }> {
@@ -45,11 +42,11 @@ describe('a retried dead letter', () => {
       const { loop, repaired } = await refused(rig, { keepsPosition });
       repaired.is = true;
       const before = committed(rig.journal, 'sink');
-      const done = loop.delivery.onDemand.retry([3], operation);
+      const done = loop.delivery.retry([3], operation);
       await rig.clock.until(() => loop.receiver.has.length === 6);
-      expect(await done).toMatchObject({ rejected: [] });
+      expect(await done).toEqual([]);
       const [batch] = sentOnDemand(loop);
-      expect(batch).toMatchObject({ onDemand: 'retry', uncertain: true, through: { seq: before.delivered } });
+      expect(batch).toMatchObject({ feed: { feed: 'dead-letters', at: 3 }, uncertain: true, through: { seq: before.delivered } });
       expect(batch?.messages.map((message) => [numberOf(message), message.seq, message.number])).toEqual([[3, 3, 3]]);
       expect(deadLetters(rig.journal)).toEqual([]);
       expect(rig.journal.sinkProgress('sink').deadLetters).toBe(0);
@@ -81,7 +78,7 @@ describe('a retried dead letter', () => {
     const sizes: number[] = [];
     loop.receiver.answer = (batch) => {
       // The rows of operations arrive as separate entries.
-      if (batch.onDemand === undefined) return loop.receiver.take(batch);
+      if (batch.feed === undefined) return loop.receiver.take(batch);
       sizes.push(batch.messages.length);
       // Accepts the first batch in part. Rejects the second as a whole, until its invalid message is sent alone.
       const seqs = batch.messages.map(({ seq }) => seq);
@@ -89,9 +86,9 @@ describe('a retried dead letter', () => {
       const taken = loop.receiver.take(batch);
       return seqs.includes(2) ? { ...taken, rejections: [{ seq: 2, code: 'bad', message: 'still' }] } : taken;
     };
-    const done = loop.delivery.onDemand.retry(all, operation);
+    const done = loop.delivery.retry(all, operation);
     await rig.clock.until(() => sizes.length >= 6);
-    const { rejected: left } = await done;
+    const left = await done;
     expect(sizes).toEqual([4, 4, 2, 1, 1, 2, 4]);
     expect(left.map(({ seq, code }) => [seq, code])).toEqual([
       [2, 'bad'],
@@ -100,11 +97,11 @@ describe('a retried dead letter', () => {
     expect(rig.journal.deadLetters.stored('sink')).toEqual([2, 6]);
     // Busy for one of them: the other is resolved, and the result is not a success.
     loop.receiver.answer = (batch) => {
-      if (batch.onDemand === undefined) return loop.receiver.take(batch);
+      if (batch.feed === undefined) return loop.receiver.take(batch);
       const taken = loop.receiver.take({ ...batch, messages: batch.messages.slice(0, 1) });
       return { ...taken, retryable: { code: 'sink_unavailable', seqs: [6], message: '429 busy' } };
     };
-    const busy = loop.delivery.onDemand.retry([2, 6], operation).catch((thrown: unknown) => thrown);
+    const busy = loop.delivery.retry([2, 6], operation).catch((thrown: unknown) => thrown);
     await rig.clock.until(() => rig.journal.deadLetters.stored('sink').length === 1);
     expect(await busy).toMatchObject({ code: 'sink_unavailable', message: '429 busy' });
     expect(rig.journal.deadLetters.stored('sink')).toEqual([6]);
@@ -113,9 +110,9 @@ describe('a retried dead letter', () => {
   test('that is rejected again stays, with its last message', async () => {
     await using rig = await Rig.make();
     const { loop } = await refused(rig);
-    const done = loop.delivery.onDemand.retry([3], operation);
+    const done = loop.delivery.retry([3], operation);
     await rig.clock.advance(0);
-    expect((await done).rejected).toMatchObject([{ seq: 3, message: 'field seven' }]);
+    expect(await done).toMatchObject([{ seq: 3, message: 'field seven' }]);
     expect(deadLetters(rig.journal)).toMatchObject([{ seq: 3, attempts: 2, message: 'field seven' }]);
     expect(operations(rig)[0]?.detail).toMatchObject({ delivered: false });
     expect(rig.journal.sinkProgress('sink').deadLetters).toBe(1);
@@ -128,7 +125,7 @@ describe('a retried dead letter', () => {
       loop.receiver.take(batch);
       throw new WaybillError('sink_outcome_unknown', 'reset');
     };
-    const done = loop.delivery.onDemand.retry([3], operation).catch(codeOf);
+    const done = loop.delivery.retry([3], operation).catch(codeOf);
     await rig.clock.advance(0);
     expect(await done).toBe('sink_outcome_unknown');
     expect(deadLetters(rig.journal)).toMatchObject([{ seq: 3, attempts: 1 }]);
@@ -141,9 +138,9 @@ describe('a retried dead letter', () => {
     await using rig = await Rig.make();
     const { loop, repaired } = await refused(rig);
     repaired.is = true;
-    const asked = [1, 2, 3].map(() => loop.delivery.onDemand.retry([3], operation));
+    const asked = [1, 2, 3].map(() => loop.delivery.retry([3], operation));
     await rig.clock.advance(10);
-    expect(await Promise.all(asked)).toMatchObject([{ rejected: [] }, { rejected: [] }, { rejected: [] }]);
+    expect(await Promise.all(asked)).toEqual([[], [], []]);
     expect(sentOnDemand(loop)).toHaveLength(1);
   });
 
@@ -154,7 +151,7 @@ describe('a retried dead letter', () => {
       loop.receiver.take(batch);
       throw new WaybillError('sink_outcome_unknown', 'reset');
     };
-    const done = loop.delivery.onDemand.retry([3], operation).catch(codeOf);
+    const done = loop.delivery.retry([3], operation).catch(codeOf);
     await rig.clock.advance(0);
     expect(await done).toBe('sink_outcome_unknown');
     await rig.clock.advance(1_000);
@@ -162,7 +159,7 @@ describe('a retried dead letter', () => {
     expect(deadLetters(rig.journal)).toEqual([]);
     expect(operations(rig)).toEqual([{ operation: 'dead-letters retry', detail: { sink: 'sink', seq: 3, delivered: true, found: true } }]);
     // A repeated request reports the result of the first.
-    expect(await loop.delivery.onDemand.retry([3], operation)).toEqual({ rejected: [], resumeNote: undefined });
+    expect(await loop.delivery.retry([3], operation)).toEqual([]);
     expect(loop.receiver.has.map(numberOf).filter((n) => n === 3)).toHaveLength(1);
   });
 
@@ -173,13 +170,13 @@ describe('a retried dead letter', () => {
       throw new WaybillError('sink_unavailable', 'queue full');
     };
     loop.receiver.answer = busy;
-    const first = loop.delivery.onDemand.retry([3], operation).catch((thrown: unknown) => String(thrown));
+    const first = loop.delivery.retry([3], operation).catch((thrown: unknown) => String(thrown));
     await rig.clock.advance(0);
     expect(await first).toContain('queue full');
     await append(rig.journal, 4);
     await rig.clock.advance(0);
     expect(loop.delivery.view().state).toBe('retrying');
-    await expect(loop.delivery.onDemand.retry([3], operation)).rejects.toMatchObject({
+    await expect(loop.delivery.retry([3], operation)).rejects.toMatchObject({
       code: 'sink_unavailable',
       message: expect.stringContaining('queue full') as string,
     });
@@ -190,9 +187,9 @@ describe('a retried dead letter', () => {
     await using rig = await Rig.make();
     const { loop, repaired } = await refused(rig);
     repaired.is = true;
-    await expect(loop.delivery.onDemand.retry([4], operation)).rejects.toMatchObject({ code: 'usage' });
+    await expect(loop.delivery.retry([4], operation)).rejects.toMatchObject({ code: 'usage' });
     await rig.journal.discardDeadLetters('sink', [3], { ...operation, operation: 'dead-letters discard' });
-    await expect(loop.delivery.onDemand.retry([3], operation)).rejects.toMatchObject({ code: 'usage' });
+    await expect(loop.delivery.retry([3], operation)).rejects.toMatchObject({ code: 'usage' });
     expect(sentOnDemand(loop)).toEqual([]);
   });
 
@@ -202,7 +199,7 @@ describe('a retried dead letter', () => {
     rig.journal.db.pragma('max_page_count = 100000');
     rig.journal.db.exec('DELETE FROM segments; UPDATE head SET pruned_seq = seq, pruned_chain = chain');
     repaired.is = true;
-    const done = loop.delivery.onDemand.retry([3], operation);
+    const done = loop.delivery.retry([3], operation);
     await rig.clock.advance(0);
     await done;
     expect(sentOnDemand(loop)[0]?.messages.map((message) => [numberOf(message), message.number])).toEqual([[3, undefined]]);
@@ -220,7 +217,9 @@ describe('a replay', () => {
     await rig.journal.lost('sink', { first: 3, last: 12, message: 'was truncated' }, note);
     await rig.journal.lost('sink', { first: 14, last: 20, message: 'was truncated' }, note);
     const losses = (): unknown => rig.journal.db.prepare('SELECT first, last FROM sink_losses ORDER BY first').all();
-    loop.delivery.onDemand.replay({ first: 3, last: 16, times: undefined }, 14, none);
+    const replay = rangeReplay(3, 16, { began: rig.clock.now() });
+    storeReplay(rig.journal, 'sink', replay);
+    loop.delivery.replay(replay);
     expect(losses()).toHaveLength(2);
     await rig.clock.until(() => loop.delivery.view().replay?.state === 'done', 10_000);
     expect(losses()).toEqual([{ first: 17, last: 20 }]);
@@ -232,18 +231,18 @@ describe('a replay', () => {
     await append(rig.journal, 20);
     loop.run();
     await rig.clock.until(() => committed(rig.journal, 'sink').acknowledged === 20);
-    loop.delivery.onDemand.replay({ first: 3, last: 12, times: undefined }, 10, none);
+    loop.delivery.replay(rangeReplay(3, 12));
     await rig.clock.until(() => loop.delivery.view().replay?.state === 'done', 10_000);
     const batches = sentOnDemand(loop);
     expect(batches.map(({ messages }) => messages.map(numberOf))).toEqual([range(3, 6), range(7, 10), [11, 12]]);
-    for (const batch of batches) expect(batch).toMatchObject({ onDemand: 'replay', uncertain: true, through: { seq: 20 } });
+    for (const batch of batches) expect(batch).toMatchObject({ feed: { feed: 'range 1' }, uncertain: true, through: { seq: 20 } });
     expect(loop.delivery.view().replay).toMatchObject({ state: 'done', sent: 10, rejected: 0, passed: 10, at: 12 });
     await rig.clock.advance(2_000);
     expect(committed(rig.journal, 'sink')).toMatchObject({ acknowledged: 20, delivered: 20 });
     expect(loop.counted.delays.length).toBe(5);
   });
 
-  test('reports the entries that it has not sent when the loop stops', async () => {
+  test('continues in the next loop, and ends only when an operator cancels it', async () => {
     await using rig = await Rig.make();
     const loop = rig.loop({ records: 4 });
     await append(rig.journal, 20);
@@ -253,11 +252,22 @@ describe('a replay', () => {
       if (loop.delivery.view().replay?.sent === 4) loop.stop.abort(new Error('stop'));
       return loop.receiver.take(batch);
     };
-    loop.delivery.onDemand.replay({ first: 3, last: 16, times: undefined }, 14, none);
+    storeReplay(rig.journal, 'sink', rangeReplay(3, 16));
+    loop.delivery.replay(rangeReplay(3, 16));
     await rig.clock.until(() => loop.hasEnded);
-    const reported = loop.lines.filter(({ event }) => event.startsWith('sink.replay'));
     // Two batches of four were sent: 3 to 6, and 7 to 10 during the stop.
-    expect(reported).toMatchObject([{ event: 'sink.replay_interrupted', fields: { sink: 'sink', from: 11, through: 16, sent: 8 } }]);
+    expect(rig.journal.sinkProgress('sink').replays.range).toMatchObject({ at: 10, sent: 8, passed: 8 });
+    const next = rig.loop({ records: 4, receiver: loop.receiver });
+    loop.receiver.answer = (batch) => {
+      if (batch.feed && batch.messages.some(({ seq }) => seq === 15)) next.delivery.cancelReplays();
+      return loop.receiver.take(batch);
+    };
+    next.run();
+    await rig.clock.until(() => next.delivery.view().replay?.state === 'cancelled');
+    await rig.clock.advance(60_000);
+    expect(loop.receiver.has.slice(20).map(numberOf)).toEqual(range(3, 16));
+    const reported = [...loop.lines, ...next.lines].filter(({ event }) => event.startsWith('sink.replay'));
+    expect(reported).toMatchObject([{ event: 'sink.replay_cancelled', fields: { sink: 'sink', from: 15, through: 16, sent: 12 } }]);
   });
 
   test('that is complete when the loop stops reports no remaining entries', async () => {
@@ -266,7 +276,7 @@ describe('a replay', () => {
     await append(rig.journal, 20);
     loop.run();
     await rig.clock.until(() => committed(rig.journal, 'sink').acknowledged === 20);
-    loop.delivery.onDemand.replay({ first: 3, last: 16, times: undefined }, 14, none);
+    loop.delivery.replay(rangeReplay(3, 16));
     await rig.clock.until(() => loop.delivery.view().replay?.state === 'done', 10_000);
     await loop.end();
     expect(loop.lines.map(({ event }) => event).filter((event) => event.startsWith('sink.replay'))).toEqual(['sink.replay_completed']);
@@ -282,7 +292,7 @@ describe('a replay', () => {
     await append(rig.journal, 200);
     loop.run();
     await rig.clock.until(() => committed(rig.journal, 'sink').acknowledged === 200);
-    loop.delivery.onDemand.replay(every, 200, none);
+    loop.delivery.replay(rangeReplay(1, 200));
     await append(rig.journal, 50);
     await rig.clock.until(() => committed(rig.journal, 'sink').acknowledged === 250);
     const { replay } = loop.delivery.view();
@@ -308,7 +318,7 @@ describe('a replay', () => {
     const midnight = Date.UTC(2026, 10, 20) * 1000;
     const times = { from: midnight + 8_000_000, to: midnight + 24_000_000 };
     expect(rig.journal.countOf(1, 30, times)).toBe(30);
-    loop.delivery.onDemand.replay({ ...every, times }, 30, none);
+    loop.delivery.replay(rangeReplay(1, 30, { times }));
     await rig.clock.until(() => loop.delivery.view().replay?.state === 'done', 10_000);
     const timed = range(8, 23).filter((n) => n <= 10 || n > 20 || n % 2 === 1);
     expect(sentOnDemand(loop).flatMap(({ messages }) => messages.map(numberOf))).toEqual(timed);
@@ -326,7 +336,7 @@ describe('a replay', () => {
       if (attempt === begun + 4) throw new WaybillError('sink_unavailable', 'busy');
       return loop.receiver.take(batch);
     };
-    loop.delivery.onDemand.replay(every, 20, none);
+    loop.delivery.replay(rangeReplay(1, 20));
     await rig.clock.until(() => loop.delivery.view().replay?.state === 'done');
     expect(sentOnDemand(loop).map(({ messages }) => messages.map(numberOf))).toEqual([
       range(1, 5),
@@ -347,8 +357,7 @@ describe('a replay', () => {
       if (batch.messages.some(({ seq }) => seq === 5 || seq === 3)) throw new WaybillError('sink_refused', 'field nine');
       return loop.receiver.take(batch);
     };
-    const letters = rig.journal.deadLetters.rejected('sink');
-    loop.delivery.onDemand.replay(every, 6, letters);
+    loop.delivery.replay(rangeReplay(1, 6));
     await rig.clock.until(() => loop.delivery.view().replay?.state === 'done');
     expect(loop.receiver.has.slice(5).map(numberOf)).toEqual([1, 2, 4, 6]);
     expect(loop.delivery.view().replay).toMatchObject({ sent: 4, rejected: 1 });
@@ -372,8 +381,8 @@ describe('a replay', () => {
       await rig.clock.sleep(1_000, signal);
       return loop.receiver.take(batch);
     };
-    loop.delivery.onDemand.replay(every, 12, none);
-    expect(() => loop.delivery.onDemand.replay(every, 12, none)).toThrow(expect.objectContaining({ code: 'usage' }) as Error);
+    loop.delivery.replay(rangeReplay(1, 12));
+    expect(() => loop.delivery.replay(rangeReplay(1, 12))).toThrow(expect.objectContaining({ code: 'usage' }) as Error);
     await append(rig.journal, 3);
     await rig.clock.until(() => loop.delivery.view().replay?.state === 'done');
     expect(sentOnDemand(loop).flatMap(({ messages }) => messages.map(numberOf))).toEqual(range(5, 12));
@@ -389,10 +398,10 @@ describe('test events', () => {
     await rig.clock.until(() => committed(rig.journal, 'sink').acknowledged === 4);
     const sample = { ...plain({ text: '{"logId":1}', seq: 1 } as Entry), uid: 'test' };
     loop.receiver.answer = (batch) => ({ ...loop.receiver.take(batch, { 2: 'field seven' }), resumeNote: 'another note' });
-    const done = loop.delivery.onDemand.test([sample, { ...sample, seq: 2 }]);
+    const done = loop.delivery.test([sample, { ...sample, seq: 2 }]);
     await rig.clock.advance(0);
-    expect(await done).toMatchObject({ rejected: [{ seq: 2, message: 'field seven' }] });
-    expect(sentOnDemand(loop)[0]).toMatchObject({ onDemand: 'test', through: { seq: 4 } });
+    expect(await done).toMatchObject([{ seq: 2, message: 'field seven' }]);
+    expect(sentOnDemand(loop)[0]).toMatchObject({ feed: { feed: 'test' }, through: { seq: 4 } });
     expect(committed(rig.journal, 'sink')).toEqual({ acknowledged: 4, delivered: 4, resumeNote: 'another note' });
     expect(deadLetters(rig.journal)).toEqual([]);
     expect(rig.journal.head().seq).toBe(4);
@@ -413,10 +422,7 @@ describe('without a daemon', () => {
       [],
     );
     const { signal } = new AbortController();
-    const done = loop.delivery.runOnDemand(
-      async () => loop.delivery.onDemand.replay({ first: 2, last: 8, times: undefined }, 3, none),
-      signal,
-    );
+    const done = loop.delivery.runOnDemand(async () => loop.delivery.replay(rangeReplay(2, 4)), signal);
     await rig.clock.advance(0);
     await done;
     // Entries 5 to 8 were never sent: the daemon delivers them.

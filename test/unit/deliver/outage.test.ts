@@ -78,6 +78,7 @@ class Numbers implements DeliverJournal {
       completeSince: 0,
       deadLetters: 0,
       orders: {},
+      replays: {},
     };
   };
   acknowledge = async (sink: string, { acknowledged: acked }: Acknowledgement): Promise<void> => void this.#acked.set(sink, acked);
@@ -89,8 +90,8 @@ class Numbers implements DeliverJournal {
   found = async (): Promise<void> => undefined;
   adopted = async (): Promise<void> => undefined;
   archiveCheckpoint = async (): Promise<void> => undefined;
-  archiveReplayed = async (): Promise<void> => undefined;
-  resent = async (): Promise<void> => undefined;
+  rejected = async (): Promise<ReadonlySet<number>> => new Set();
+  replayed = async (): Promise<void> => undefined;
   lost = async (): Promise<void> => undefined;
   withheld = (): readonly Window[] => [];
   readRange = async (after: number): Promise<{ after: number; entries: readonly Entry[] }> => ({ after, entries: [] });

@@ -3,12 +3,15 @@
  * all others are.
  */
 import { expect, test } from 'vitest';
+import type { Journal } from '../../../src/journal/journal.ts';
 import type { Selection } from '../../../src/journal/selection.ts';
 import { snapshotOf, withCoverage } from '../../../src/journal/queries/snapshot.ts';
+import type { RangeReplay } from '../../../src/model/journal.ts';
 import { presentOf } from '../../../src/report/completeness.ts';
 import { statusSummary } from '../../../src/report/status-summary.ts';
 import { statusJson } from '../../../src/report/status-json.ts';
 import { ledgerReport } from '../../support/ledger-report.ts';
+import { rangeReplay, storeReplay } from '../../support/model-journal.ts';
 import { base, collected, second } from '../../support/records.ts';
 import { lastAge, opened, pageOf, proven, source, span } from '../../support/journal/opening.ts';
 
@@ -93,9 +96,13 @@ test('status and the report agree about a sink that lost records', async () => {
 });
 
 const later = base + 3_600 * second;
-const all = { first: 1, last: 1_000, times: undefined, began: later };
+async function replayed(journal: Journal, { first = 1, last = journal.head().seq, ...more }: Partial<RangeReplay> = {}): Promise<void> {
+  const replay = rangeReplay(first, last, { began: later / 1000, ...more });
+  storeReplay(journal, 'siem', replay);
+  await journal.replayed('siem', replay);
+}
 
-test.each<[string, object, [boolean, boolean, boolean]]>([
+test.each<[string, Partial<RangeReplay>, [boolean, boolean, boolean]]>([
   ['all of it', {}, [true, true, true]],
   ['its first two entries', { last: 2 }, [true, false, false]],
   ['its end', { first: 2 }, [false, true, true]],
@@ -103,13 +110,13 @@ test.each<[string, object, [boolean, boolean, boolean]]>([
   ['the time of its first window', { times: { from: base, to: base + 10 * second } }, [true, false, false]],
   ['the time of its last window', { times: { from: base + 20 * second, to: later } }, [false, false, true]],
   ['the time of its middle window', { times: { from: base + 10 * second, to: base + 20 * second } }, [false, false, false]],
-  ['all of it, before it was lost', { began: base - 1 }, [false, false, false]],
+  ['all of it, before it was lost', { began: base / 1000 - 1 }, [false, false, false]],
 ])('a replay of %s ends the loss of the entries it sent', async (_, sent, expected) => {
   const { journal, complete } = await delivered();
   const { seq } = journal.head();
   for (const id of ['siem', 'lake']) await journal.lost(id, { first: 1, last: seq, message: 'was truncated' }, 'a new note');
   expect(complete('siem')).toEqual([false, false, false]);
-  await journal.resent('siem', { ...all, last: seq, ...sent });
+  await replayed(journal, sent);
   expect(complete('siem')).toEqual(expected);
   expect(complete('lake')).toEqual([false, false, false]);
 });
@@ -120,7 +127,7 @@ test.each([
 ])('replays of two entries each, %s, clear a loss', async (_, begins) => {
   const { journal, complete } = await delivered();
   await journal.lost('siem', { first: 1, last: journal.head().seq, message: 'was truncated' }, 'a new note');
-  for (const first of begins) await journal.resent('siem', { ...all, first, last: first + 1 });
+  for (const first of begins) await replayed(journal, { first, last: first + 1 });
   expect(complete('siem')).toEqual([true, true, true]);
   expect(journal.db.prepare('SELECT count(*) AS n FROM sink_losses').get()).toEqual({ n: 0 });
 });
@@ -137,6 +144,20 @@ test.each<[string, Selection, Selection, number]>([
   journal.sinkPositions.select('siem', before);
   await journal.lost('siem', { first: 1, last: journal.head().seq, message: 'was truncated' }, 'a new note');
   journal.sinkPositions.select('siem', after);
-  await journal.resent('siem', { ...all, last: journal.head().seq });
+  await replayed(journal);
   expect(journal.db.prepare('SELECT count(*) AS n FROM sink_losses').get()).toEqual({ n: losses });
+});
+
+test('a replay that continues with another selection clears the loss of what it sends afterwards', async () => {
+  const { journal } = await delivered();
+  const last = journal.head().seq;
+  journal.sinkPositions.select('siem', { filter: denied });
+  await journal.lost('siem', { first: 1, last, message: 'was truncated' }, 'a new note');
+  storeReplay(journal, 'siem', rangeReplay(1, last, { began: later / 1000, at: 2 }));
+  journal.sinkPositions.select('siem', {});
+  const replay = journal.sinkProgress('siem').replays.range;
+  if (!replay) throw new Error('the replay is gone');
+  await journal.replayed('siem', { ...replay, at: last });
+  expect(journal.db.prepare('SELECT first, last FROM sink_losses').all()).toEqual([{ first: 1, last: 2 }]);
+  expect(journal.sinkProgress('siem').replays.range).toBeUndefined();
 });

@@ -2,6 +2,7 @@
 import { expect, test } from 'vitest';
 import { snapshotOf } from '../../../src/journal/queries/snapshot.ts';
 import type { Snapshot } from '../../../src/model/snapshot.ts';
+import { rangeReplay, storeReplay } from '../../support/model-journal.ts';
 import { base, collected, second } from '../../support/records.ts';
 import { opened, pageOf, source } from '../../support/journal/opening.ts';
 import type { Opened } from '../../support/journal/opening.ts';
@@ -56,14 +57,16 @@ test('the state knows whether a sink has ever accepted a message', async () => {
   expect(everDelivered()).toBe(true);
 });
 
-test('a replay from an archive that the next start continues', async () => {
+test('a replay that the next start continues', async () => {
   const it = await opened();
   it.journal.sinkPositions.register('siem', 'model', 'place', it.journal.positionFor('journal'), undefined);
   const replayOf = (): unknown => stopped(it).sinks[0]?.replay;
   expect(replayOf()).toBeUndefined();
   const progress = { archive: 'evidence', times: undefined, began: 1, at: 230, sent: 115, rejected: 2 };
-  await it.journal.archiveReplayed('siem', { ...progress, through: 8 });
+  storeReplay(it.journal, 'siem', { ...progress, kind: 'archive', through: 8 });
   expect(replayOf()).toMatchObject({ ...progress, state: 'stopped', leftOut: 0 });
+  storeReplay(it.journal, 'siem', rangeReplay(3, 9, { at: 5, passed: 3, sent: 2 }));
+  expect(replayOf()).toMatchObject({ state: 'stopped', first: 3, last: 9, at: 5, passed: 3, expected: 7, sent: 2 });
   it.journal.sinkPositions.markUnconfigured(new Set());
   expect(replayOf()).toMatchObject({ state: 'stopped' });
   it.journal.sinkPositions.retire(it.journal.sinkPositions.sink('siem'));
