@@ -120,7 +120,7 @@ function add({ forms, words }: Index, secret: string): void {
     .map(fold)
     .forEach(isShort || (secret.length <= wordMax && isWords(secret)) ? putWord : put);
   [secret, formOf(secret)]
-    .flatMap((text) => [Buffer.from(text).toString('hex'), ...base64Cores(Buffer.from(text))])
+    .flatMap((text) => [Buffer.from(text).toString('hex'), ...base64Forms(Buffer.from(text))])
     .map(fold)
     .forEach(isShort ? putWord : put);
 }
@@ -158,13 +158,13 @@ function formOf(secret: string): string {
   return new URLSearchParams([['', secret.toWellFormed()]]).toString().slice(1);
 }
 
-/** The base64 characters that depend only on these bytes, after 0, 1 and 2 other bytes (modulo 3). */
-function base64Cores(bytes: Buffer): readonly string[] {
-  return [0, 1, 2].map((before) =>
-    Buffer.concat([Buffer.alloc(before), bytes])
-      .toString('base64')
-      .slice(Math.ceil((8 * before) / 6), Math.floor((8 * (before + bytes.length)) / 6)),
-  );
+/** In base64 after 0, 1 and 2 other bytes (modulo 3): the characters that depend only on these bytes, and all to the end of the text. */
+function base64Forms(bytes: Buffer): readonly string[] {
+  return [0, 1, 2].flatMap((before) => {
+    const whole = Buffer.concat([Buffer.alloc(before), bytes]).toString('base64');
+    const from = Math.ceil((8 * before) / 6);
+    return [whole.slice(from, Math.floor((8 * (before + bytes.length)) / 6)), whole.slice(from).replace(/=+$/, ''), whole.slice(from)];
+  });
 }
 
 function spansOfForms(folded: string, { forms }: Index): readonly Span[] {

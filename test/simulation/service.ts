@@ -370,7 +370,8 @@ export class Service {
   ): void {
     const text = JSON.stringify(query);
     if (query.endTime === undefined) {
-      if (query.startTime !== undefined) this.#rememberLivePoll(matching, index);
+      // A query for all times since 1970 is no poll: it is counted.
+      if (query.startTime !== undefined && !query.startTime.startsWith('1970-')) this.#rememberLivePoll(matching, index);
       return;
     }
     if (total !== undefined && total < matching.length) this.asked.lagged.add(text);
