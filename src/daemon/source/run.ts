@@ -125,11 +125,10 @@ class RunningSource implements AsyncDisposable {
   }
 
   /**
-   * The first calibration, which also gives the server time; undefined if the profile has one: the loop makes later calibrations, and nothing
-   * waits for them. The source sends no other request before it collects, so that many sources with a shared budget start soon.
+   * The first calibration of a new source, which also gives the server time; undefined for a known one. The source sends no other request before it collects, so that many sources with a shared budget start soon.
    */
   async calibrate(signal: AbortSignal): Promise<Calibration | undefined> {
-    return this.#store.profile.calibration ? undefined : this.#calibrator.calibrate(signal);
+    return this.#isKnown ? undefined : this.#calibrator.calibrate(signal);
   }
 
   /** Starts the ledger of a new source; continues that of a known one. */
@@ -144,6 +143,8 @@ class RunningSource implements AsyncDisposable {
     if (this.#isKnown && settings.start.kind !== 'earliest') this.#unreadStart.report();
     await this.#store.setService(factsOf(settings, options.config));
     if (calibration) await this.#store.setCalibration(calibration, this.#now());
+    // An earlier process ended between registration and calibration. The loop makes later calibrations, and nothing waits for them.
+    else if (!this.#store.profile.calibration) await this.#calibrator.whenDue(signal);
   }
 
   /** Collects, and saves the measured values, until the signal is aborted. */
