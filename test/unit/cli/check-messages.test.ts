@@ -84,9 +84,14 @@ test.each([
 });
 
 test('other ports, UDP and RELP have no usual framing; tcp:// on a TLS port is a separate warning', async () => {
-  for (const address of ['tcp://siem.example:1514', 'udp://siem.example:514', 'relp://siem.example:601'])
-    for (const framing of ['octet-counting', 'newline'])
-      expect((await offline({ address, framing })).findings.filter(({ level }) => level !== 'ok')).toEqual([]);
+  for (const framing of ['octet-counting', 'newline']) {
+    const told = async (address: string): Promise<(string | undefined)[]> =>
+      (await offline({ address, framing })).findings.filter(({ level }) => level !== 'ok').map(({ setting }) => setting);
+    expect(await told('tcp://siem.example:1514')).toEqual([]);
+    // RELP and UDP frame by themselves: the setting has no effect.
+    const isOwn = framing === 'newline' ? ['sinks.siem.framing'] : [];
+    for (const address of ['udp://siem.example:514', 'relp://siem.example:601']) expect(await told(address)).toEqual(isOwn);
+  }
   expect((await offline({ address: 'tcp://siem.example:6514' })).findings).toContainEqual(
     expect.objectContaining({ level: 'warning', setting: 'sinks.siem.address' }),
   );
