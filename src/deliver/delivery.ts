@@ -112,8 +112,10 @@ export class Delivery {
       const progress = { isOver: false };
       const done = work().finally(() => (progress.isOver = true));
       const finished = done.catch(() => undefined);
-      while (!progress.isOver || this.#isBusy) {
+      for (;;) {
         if (await this.#deliverOther({ sink, stop: signal, abandon: signal })) continue;
+        // The work may have ended meanwhile.
+        if (progress.isOver && !this.#isBusy) break;
         await this.#pauses.rest(Math.min(maxRestMs, this.#dueIn(this.#others())), signal, progress.isOver ? undefined : finished);
       }
       return done;
