@@ -26,7 +26,7 @@ export interface Ledger {
 
 export interface LedgerSource {
   readonly id: string;
-  readonly completeUntil: string;
+  readonly completeUntil: string | null;
   readonly readUntil: string;
   readonly collected: number;
   readonly late: number;

@@ -151,8 +151,10 @@ export function faultsOf(
     faults.push(`the ledger reached ${ledger.readUntil}, its windows ${new Date(at * 1000).toISOString()}`);
   if (at <= seconds.last) faults.push(`the ledger ends at ${ledger.readUntil}, before the last record`);
   const firstGap = ledger.windows.find(({ state }) => state === 'gap');
-  const completeUntil = firstGap?.from ?? ledger.readUntil;
-  if (ledger.completeUntil !== completeUntil) faults.push(`it is complete until ${ledger.completeUntil}, not ${completeUntil}`);
+  // Nothing is complete before a window is proven.
+  const completeUntil = firstGap && secondOf(firstGap.from) === start ? null : (firstGap?.from ?? ledger.readUntil);
+  if (ledger.completeUntil !== completeUntil)
+    faults.push(`it is complete until ${ledger.completeUntil ?? 'null'}, not ${completeUntil ?? 'null'}`);
   return faults.slice(0, 20);
 }
 
