@@ -327,7 +327,7 @@ sinks:
     await using sink = await opened(server, { apiKey, templates: 'check' }, kept);
     const encode = encoder('ecs', { includeOriginal: true, cef: { ipv6: 'c6a2', geo: 'cfp' } });
     const events = shapes.map(({ text }, i) => message(i + 1, encode(normalizer(normalizeSettings)(recordOf(text)))));
-    expect(await send(sink, batchOf(events))).toEqual({ rejections: [], duplicates: 0, retryable: undefined });
+    expect(await send(sink, batchOf(events))).toEqual({ rejections: [], duplicates: 0, dropped: 0, retryable: undefined });
     const stream = 'logs-dpas.audit-default';
     await server.rollover(stream);
     expect(await send(sink, batchOf(events, true))).toMatchObject({ duplicates: shapes.length });
@@ -342,6 +342,7 @@ sinks:
       'ok: the server is Elasticsearch 9.5.3',
       `ok: privileges on "${stream}": create_doc, auto_configure, read, maintenance, view_index_metadata`,
       `ok: "${stream}" has the mapping of waybill setup elasticsearch`,
+      `ok: the pipelines of "${stream}" (logs-dpas.audit@ingested) keep a sample record`,
     ]);
     // A second run changes nothing.
     await setup();
@@ -365,9 +366,9 @@ sinks:
   test('a key without the privilege to write blocks, and the message names it', async () => {
     const poor = await keyWith(['read']);
     await using sink = await opened(server, { apiKey: poor });
-    const { code, message: words } = await errorOf(send(sink, batchOf([message(901)])));
-    expect(code).toBe('sink_blocked');
-    expect(words).toMatch(
+    const { retryable } = await send(sink, batchOf([message(901)]));
+    expect(retryable?.code).toBe('sink_blocked');
+    expect(retryable?.message).toMatch(
       /403 security_exception: .*unauthorized.*sinks\.siem\.apiKey needs create_doc and auto_configure on "logs-dpas\.audit-default"/,
     );
     expect((await checked(poor)).some((words) => words.startsWith('error: the privilege create_doc'))).toBe(true);

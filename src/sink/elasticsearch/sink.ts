@@ -248,7 +248,8 @@ export class ElasticsearchSink implements Sink {
     const { type, reason = '' } = error ?? {};
     if (status === 401) return ` (${setting(credentialsOf(this.#settings))})`;
     // A pipeline may route a document to another index, to which neither our key nor our templates apply.
-    const isElsewhere = target !== undefined && /\[[^\]]*\]/.test(reason) && !reason.includes(target);
+    const named = /\b(?:indices|index) \[([^\]]*)\]/.exec(reason)?.[1];
+    const isElsewhere = target !== undefined && named !== undefined && !named.includes(target);
     if (status === 403 && type === 'security_exception' && !isElsewhere)
       return ` (${setting(credentialsOf(this.#settings))} needs create_doc and auto_configure on "${pattern}")`;
     if (error?.isLimit ?? error?.caused_by?.isLimit)
