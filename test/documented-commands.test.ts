@@ -1,6 +1,6 @@
 /**
  * The promises of docs/testing.md and their commands are generated from the comments `promise: …` in tests. Every command of the documents
- * that runs tests selects a test, and the numbers that documents state of a run are those of the run.
+ * that runs tests must select at least one test. Numbers that the documents state about a run must equal the numbers of its script.
  */
 import { globSync, readFileSync } from 'node:fs';
 import { resolve } from 'node:path';

@@ -37,7 +37,7 @@ export class ArchiveSource {
       );
     return { records, replay: { ...replay, origin } };
   }
-  /** Closes the archive, also one that is being opened. */
+  /** Closes the archive. Waits for an open in progress. */
   async close(): Promise<void> {
     const records = this.#records;
     this.#records = undefined;

@@ -1,6 +1,6 @@
 /**
- * The delivery loop of one sink: takes turns between its feeds, and sends a batch of the one that is due. Loops share only the journal, so a
- * slow or broken sink delays no other.
+ * The delivery loop of one sink. It takes turns between its feeds, and sends the next batch of the feed that is due. Loops share only the
+ * journal, so a slow or broken sink does not delay the others.
  */
 import { isFinal, WaybillError } from '../errors/errors.ts';
 import type { ArchiveReplay, DeliverJournal, Operation, Replay, ReplayProgress } from '../model/journal.ts';

@@ -138,7 +138,7 @@ const escapes: readonly ((character: string) => string)[] = [
   (character) => `&#x${(character.codePointAt(0) ?? 0).toString(16)};`,
 ];
 
-/** The characters that are escaped: all signs, those that RFC 3986 and JavaScript reserve, and those that JSON in HTML escapes. */
+/** The characters that encoders escape: all signs; all but those that RFC 3986 or `encodeURIComponent` leaves; those of JSON in HTML. */
 const escaped = [/[^A-Za-z0-9]/gu, /[^A-Za-z0-9._~-]/gu, /[^A-Za-z0-9._~!*'()-]/gu, /["&'+<>\\`]|[^ -~]/gu];
 
 /** The secret as it is, percent-encoded, form-encoded, in JSON, and in numeric character references. */

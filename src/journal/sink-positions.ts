@@ -169,7 +169,7 @@ export class SinkPositions {
     this.#store.transaction(() => {
       this.#store.db.prepare('UPDATE sinks SET selection = ? WHERE id = ?').run(JSON.stringify(selection), id);
       this.#store.after(() => Object.assign(sink, { selection, completeSince: Math.max(sink.completeSince, at) }));
-      // What a replay has sent was selected by the former selection.
+      // A replay sent its earlier entries under the previous selection, so they clear no losses of the new one.
       const { range } = sink.replays;
       // mutant: replay-reselected
       if (range && isChanged) this.updateReplay(id, { ...range, completeFrom: Math.max(range.completeFrom, range.at + 1) });

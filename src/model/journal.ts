@@ -294,7 +294,7 @@ export interface ArchivedRecords extends AsyncDisposable {
    * @throws WaybillError `archive_broken` if the next lines are missing or altered: the message has their numbers
    */
   read(after: number, limit: Limit): Promise<readonly Entry[]>;
-  /** @returns the line of the last record read, or a later one that no other record precedes. Call once the records were resolved. */
+  /** @returns the position after the record at `line`: that line, or the last of the lines without records that follow. Call once for each `read`. */
   endOf(line: number): number;
 }
 

@@ -56,7 +56,7 @@ export interface FeedPosition {
   readonly feed: string;
   /** The last entry, or line of an archive, that the batch acknowledges. */
   readonly at: number;
-  /** The messages of this feed up to `at`, without those that the sink rejected in earlier batches. */
+  /** The number of messages up to `at`, without the messages that earlier batches rejected. */
   readonly sent: number;
 }
 

@@ -125,7 +125,7 @@ export interface SinkSnapshot {
   readonly nextAttempt?: Micros | undefined;
   /** The state of time stamping; only of an archive with a time-stamp authority. Running daemon only. */
   readonly timeStamp?: TimeStampState | undefined;
-  /** The replay that runs, or the last ended replay. Without a loop, the one that the next loop continues. */
+  /** The running replay, or the last one that ended. If no loop runs: the replay that the next loop continues. */
   readonly replay?: ReplayProgress | undefined;
 }
 

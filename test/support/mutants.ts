@@ -858,7 +858,7 @@ export const mutants: readonly Mutant[] = [
   },
   {
     name: 'later-again',
-    what: 'messages that were taken after one that waits are sent again with it',
+    what: 'messages accepted while an earlier one waits are sent again with it',
     suite: suspects,
     changes: { 'settle-later': remove },
   },

@@ -10,7 +10,7 @@ import { checkpointNumbers } from '../stored-log.ts';
 import { tokenNumber } from '../timestamp/path.ts';
 import type { Findings } from './findings.ts';
 
-/** A numbered checkpoint of the archive, or one that the user gives, such as by `--since`. */
+/** A numbered checkpoint of the archive, or a checkpoint file from the user (`--since`). */
 export interface SignedCheckpoint extends Checkpoint {
   readonly path: string;
   /** The known keys that signed it, as `name+id`. */

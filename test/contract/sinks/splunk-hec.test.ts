@@ -274,7 +274,7 @@ describe('responses', () => {
     expect(retryable?.message).not.toContain('a setting (of the test)');
   });
 
-  test('an index that the token may not write to refuses only its events; those that Splunk accepted before are not sent again', async () => {
+  test('a forbidden index rejects only its own events, and accepted events are not sent again', async () => {
     await using rig = await rigOf({ settings: { index: 'dpas_{source}' }, token: { indexes: ['main', 'dpas_records'] } });
     const sink = await rig.open();
     const batch = batchOf([message(1), message(2), { ...message(3), source: 'other' }, message(4)]);

@@ -57,7 +57,7 @@ test.each(['refused', 'first', 'empty'] as const)(
 );
 
 test.each([0, 1])(
-  'a gateway that refuses pages for a moment shows no first page, and one that goes on refusing ends it (%i)',
+  'a gateway that refuses pages for a moment does not decide the first page; if it continues, calibration fails (%i)',
   async (firstPage) => {
     const source = sourceOf({ firstPage, beforeFirst: 'first' }, 34);
     let refused = Infinity;

@@ -255,7 +255,7 @@ test.each([
   expect(falsely(it)).toEqual([]);
 });
 
-test('records that are counted without times and in no query with times are told, and the ledger is not complete with them', async () => {
+test('records that no query with times counts are reported, and the ledger is incomplete', async () => {
   const it = await twoDays();
   const matching = it.source.matching.bind(it.source);
   const isHidden = (time: number): boolean => time >= base + 6 * hour && time < base + 9 * hour;

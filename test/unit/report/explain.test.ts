@@ -75,7 +75,7 @@ test.each(Object.entries(words).flatMap(([what, list]) => list.map((word) => [wh
 test('a word of a list is explained by its whole item, and names its section', () => {
   const text = explanation('filter', documents);
   expect(text).toMatch(
-    /^filter\n\nthe service does not find a record by its time\. .* are counted again\.\n\nMore: waybill explain "Suspended"\n$/,
+    /^filter\n\nthe service does not find a record by its time, or returns records of other times\. .* are counted again\.\n\nMore: waybill explain "Suspended"\n$/,
   );
   expect(explanation('Catching_up', documents)).toMatch(/^catching up\n\n/);
   expect(explanation('final', documents)).toMatch(/^final\n\nproven, and .* not read again\.\n/);
