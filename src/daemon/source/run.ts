@@ -125,7 +125,8 @@ class RunningSource implements AsyncDisposable {
   }
 
   /**
-   * The first calibration of a new source, which also gives the server time; undefined for a known one. The source sends no other request before it collects, so that many sources with a shared budget start soon.
+   * The first calibration of a new source, which also gives the server time; undefined for a known one. The source sends no other request
+   * before it collects, so that many sources with a shared budget start soon.
    */
   async calibrate(signal: AbortSignal): Promise<Calibration | undefined> {
     return this.#isKnown ? undefined : this.#calibrator.calibrate(signal);
