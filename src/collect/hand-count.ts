@@ -8,7 +8,6 @@ import type { Window } from '../model/ledger.ts';
 import type { Log } from '../model/telemetry.ts';
 import { sampleOf } from './contradictions.ts';
 import type { Sample } from './contradictions.ts';
-import type { Handoff } from './handoff.ts';
 import type { Answer, Requester } from './requester.ts';
 import { pass } from './read-pages.ts';
 import type { Paging } from './page-size.ts';
@@ -41,10 +40,6 @@ export interface Counting {
   readonly requester: Pick<Requester, 'ask' | 'count'>;
   readonly paging: Paging;
   readonly sleep: (ms: number, signal: AbortSignal) => Promise<void>;
-  /** Hands control back before each request except the first: the live poll has precedence. */
-  readonly handoff: Pick<Handoff, 'offer'>;
-  /** Stores each page that is read: it may hold a record that was not collected yet. */
-  readonly store: (answer: Answer, signal: AbortSignal) => Promise<void>;
   readonly log: Log;
 }
 
@@ -64,7 +59,6 @@ export async function handCount(counting: Counting, total: number, signal: Abort
     let last: HandCount | undefined;
     for (let attempts = 0; attempts < maxAttempts; attempts += 1) {
       if (attempts > 0) await counting.sleep(pauseMs, signal);
-      await counting.handoff.offer();
       last = await count(counting, window, small.samples, signal);
       if (last?.agrees !== false) break;
     }
@@ -86,7 +80,6 @@ async function smallWindow(
   signal: AbortSignal,
 ): Promise<{ window: Window; samples: readonly Sample[]; misnumbered: HandCount['misnumbered'] } | undefined> {
   const { page, answer } = await sample(counting, total, signal);
-  await counting.store(answer, signal);
   const { records, page: reported } = answer;
   const times = records
     .map(({ time }) => time)
@@ -119,7 +112,7 @@ async function sample({ requester, paging }: Counting, total: number, signal: Ab
 
 /** Compares the numbers of the query, so the padding counts too. */
 async function count(
-  { requester, paging, log, handoff, store }: Counting,
+  { requester, paging, log }: Counting,
   window: Window,
   samples: readonly Sample[],
   signal: AbortSignal,
@@ -145,9 +138,7 @@ async function count(
   for await (const { answer, isLast } of pages) {
     pagesRead += 1;
     for (const { uid } of answer.records) uids.add(uid);
-    await store(answer, signal);
     if (pagesRead === maxPages && !isLast) return undefined;
-    await handoff.offer();
   }
   if (isTooMuch || unreadable.length > 0) return undefined;
   const { total } = await requester.count(query, paging.first, signal);

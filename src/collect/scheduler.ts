@@ -63,11 +63,8 @@ export interface CollectorParts {
   readonly keepPace?: (pace: Pace) => Promise<void>;
   /** Requests that are not about records, such as calibration. @returns false when none is due */
   readonly maintenance?: (signal: AbortSignal) => Promise<boolean>;
-  /**
-   * The same for requests that may wait until no window is due. `store` stores the records that
-   * they read.
-   */
-  readonly whenIdle?: (signal: AbortSignal, store: Collector['store']) => Promise<boolean>;
+  /** The same for requests that may wait until no window is due. */
+  readonly whenIdle?: (signal: AbortSignal) => Promise<boolean>;
 }
 
 /** Facts that a collector has learned about its source; they survive a restart; plain JSON. */
@@ -361,7 +358,7 @@ export class Collector {
   async #retry(serverNow: Micros, signal: AbortSignal): Promise<boolean> {
     if (await this.#closer.retry(serverNow, signal)) return true;
     if (await this.#closer.recounter.checkSamples(serverNow, signal)) return true;
-    if (await this.#parts.whenIdle?.(signal, (answer, stop) => this.store(answer, stop))) return true;
+    if (await this.#parts.whenIdle?.(signal)) return true;
     return this.backfiller.turn(serverNow, signal);
   }
 

@@ -398,25 +398,12 @@ export const logEvents = {
     fields: 'source code next error',
     meaning: 'The calibration is repeated at `next`.',
   },
-  'source.total_correct': {
-    level: 'info',
-    message: 'totalRecords equals the records returned',
-    fields: 'source from to received total',
-    meaning: 'Waybill read a sample window and counted its records: `totalRecords` is correct, so it can prove windows.',
-  },
-  'source.total_wrong': {
-    level: 'error',
-    message: 'totalRecords differs from the records returned; windows cannot be verified',
-    fields: 'source from to received total',
-    meaning:
-      'The service returned a different number of records for a sample window than its `totalRecords`. Report it to the team that runs the service.',
-  },
   'source.late_records_found': {
     level: 'warn',
-    message: 'late records found while counting a sample window',
+    message: 'late records found among the newest and the oldest records',
     fields: 'source records',
     meaning:
-      'Waybill read a closed window again to verify `totalRecords`, and found records that were not collected before. They are stored.',
+      'Waybill read the newest and the oldest records without times, and found records of closed windows that it lacked. They are stored.',
   },
   'source.unbounded_query_rejected': {
     level: 'warn',

@@ -1,10 +1,8 @@
 /**
  * Schedules calibration: at the first start, then weekly. Each result replaces the paging parameters; the log and a metric show a change.
- * Only the first calibration delays the source. The hand count of a window, which verifies the reported total, runs while the source is
- * idle.
+ * Only the first calibration delays the source.
  */
 import type { SourcePaging } from '../../collect/page-size.ts';
-import type { Counting, HandCount } from '../../collect/hand-count.ts';
 import type { Caps } from '../../collect/read-window.ts';
 import { codeOf, isFinal, messageOf } from '../../errors/errors.ts';
 import type { Log, Meters } from '../../model/telemetry.ts';
@@ -13,12 +11,9 @@ import { microsToIso } from '../../record/timestamp.ts';
 import { changesOf, type Calibration } from '../../collect/calibrate.ts';
 import type { ProfileStore } from './profile.ts';
 
-/** Stores the records that a hand count read. */
-type StoreRecords = Counting['store'];
-
 interface CalibratorParts {
   readonly id: string;
-  readonly store: Pick<ProfileStore, 'profile' | 'setCalibration' | 'setHandCount'>;
+  readonly store: Pick<ProfileStore, 'profile' | 'setCalibration'>;
   readonly paging: Pick<SourcePaging, 'calibrated'>;
   readonly caps: Caps;
   /** Server time. */
@@ -27,16 +22,13 @@ interface CalibratorParts {
   readonly calibrate: (signal: AbortSignal) => Promise<Calibration>;
   /** One attempt. Throws its error. */
   readonly calibrateOnce: (signal: AbortSignal) => Promise<Calibration>;
-  /** Counts one small window by hand; undefined when no window has records. `total`: the records of the source. */
-  readonly count: (total: number, store: StoreRecords, signal: AbortSignal) => Promise<HandCount | undefined>;
   /** The page size to request. */
   readonly sizeOf: (calibration: Calibration) => number;
   readonly log: Log;
   readonly meters: Pick<Meters, 'calibrationChanged'>;
 }
 
-const dayMicros = 86_400_000_000;
-const weekMicros = 7 * dayMicros;
+const weekMicros = 7 * 86_400_000_000;
 const minuteMicros = 60_000_000;
 const hourMicros = 60 * minuteMicros;
 /** Minutes until the next attempt after each failed calibration; later ones follow once an hour. */
@@ -101,23 +93,5 @@ export class Calibrator {
     paging.calibrated(found, sizeOf(found));
     caps.largest = Math.max(caps.largest, total ?? 0);
     return found;
-  }
-
-  /** Counts a window by hand when it is due: daily until a window has records, then weekly. Returns false when it is not due. */
-  async countWhenDue(storeRecords: StoreRecords, signal: AbortSignal): Promise<boolean> {
-    const { id, store, caps, now, count, log, meters } = this.#parts;
-    const { calibration, handCount: before, handCounted } = store.profile;
-    // Calibration has logged a missing total.
-    if (calibration?.total === undefined) return false;
-    if (handCounted !== undefined && now() - handCounted <= (before ? weekMicros : dayMicros)) return false;
-    const found = await count(Math.max(caps.largest, calibration.total), storeRecords, signal);
-    await store.setHandCount(found, now());
-    if (!found) return true;
-    const { from, to, read, counted, agrees } = found;
-    const fields = { source: id, from: microsToIso(from), to: microsToIso(to), received: read, total: counted };
-    if (before && before.agrees !== agrees) meters.calibrationChanged(id);
-    if (agrees) log.write('source.total_correct', fields);
-    else log.write('source.total_wrong', fields);
-    return true;
   }
 }

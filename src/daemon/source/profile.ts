@@ -5,7 +5,6 @@
  */
 import type { Pace } from '../../collect/close.ts';
 import type { VisibilityProfile } from '../../collect/scheduler.ts';
-import type { HandCount } from '../../collect/hand-count.ts';
 import { codeOf } from '../../errors/errors.ts';
 import { storedJson } from '../../journal/damage.ts';
 import type { Journal } from '../../journal/journal.ts';
@@ -20,9 +19,6 @@ import type { ServiceFacts } from '../../config/service-facts.ts';
 interface Profile {
   readonly calibration?: Calibration;
   readonly calibrated?: Micros;
-  readonly handCount?: HandCount;
-  /** Time of the last attempt at a hand count. */
-  readonly handCounted?: Micros;
   /** Replaces the unbounded query, for a service that rejects it. */
   readonly unboundedQuery?: WindowQuery | undefined;
   readonly clock?: ClockProfile;
@@ -73,15 +69,6 @@ export class ProfileStore {
   /** @param at  server time */
   async setCalibration(calibration: Calibration, at: Micros): Promise<void> {
     this.#profile = { ...this.#profile, calibration, calibrated: at };
-    await this.#write();
-  }
-
-  /**
-   * @param found  undefined when no window had records: the earlier result stays
-   * @param at  server time
-   */
-  async setHandCount(found: HandCount | undefined, at: Micros): Promise<void> {
-    this.#profile = { ...this.#profile, ...(found && { handCount: found }), handCounted: at };
     await this.#write();
   }
 

@@ -3,7 +3,6 @@ import type { Requester } from '../../collect/requester.ts';
 import { Collector, type VisibilityProfile } from '../../collect/scheduler.ts';
 import { accessSource, type SourceAccess } from '../../collect/source-access.ts';
 import { earliest } from '../../collect/earliest.ts';
-import { handCount } from '../../collect/hand-count.ts';
 import { SourcePaging } from '../../collect/page-size.ts';
 import type { Caps } from '../../collect/read-window.ts';
 import type { SourceConfig } from '../../config/load.ts';
@@ -164,9 +163,9 @@ class RunningSource implements AsyncDisposable {
   }
 
   #createCalibrator(): Calibrator {
-    const { settings, options } = this.#parts;
+    const { settings } = this.#parts;
     const { id, pageSize } = settings;
-    const { requester, handoff } = this.#access;
+    const { requester } = this.#access;
     const [source, paging, log] = [this.#source, this.#paging, this.#log];
     return new Calibrator({
       id,
@@ -181,8 +180,6 @@ class RunningSource implements AsyncDisposable {
         await source.widen(stop);
         return calibrate(withoutRetry(id, source, this.#serverClock), pageSize, stop);
       },
-      count: (total, records, stop) =>
-        handCount({ requester, paging, handoff, store: records, sleep: (ms, to) => options.clock.sleep(ms, to), log }, total, stop),
       sizeOf: (calibration) => sizeOf(settings, calibration),
     });
   }
@@ -208,8 +205,7 @@ class RunningSource implements AsyncDisposable {
       pace: store.profile.pace,
       keepPace: (pace) => store.setPace(pace),
       maintenance: (stop) => calibrator.whenDue(stop),
-      whenIdle: async (stop, records) =>
-        (this.#source.isWhole && (await this.#unreadStart.whenDue(stop))) || calibrator.countWhenDue(records, stop),
+      whenIdle: async (stop) => this.#source.isWhole && (await this.#unreadStart.whenDue(stop)),
     });
   }
 

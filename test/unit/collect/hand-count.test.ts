@@ -1,20 +1,14 @@
 import { expect, test } from 'vitest';
-import type { Answer } from '../../../src/collect/requester.ts';
-import { Handoff } from '../../../src/collect/handoff.ts';
 import { handCount } from '../../../src/collect/hand-count.ts';
 import type { HandCount } from '../../../src/collect/hand-count.ts';
-import { base, day, minute, second, uidOf } from '../../support/records.ts';
+import { base, day, minute, second } from '../../support/records.ts';
 import { world } from '../../support/collect/world.ts';
 import type { Options, World } from '../../support/collect/world.ts';
 
-function counted(it: World, total: number, stored: string[] = []): Promise<HandCount | undefined> {
+function counted(it: World, total: number): Promise<HandCount | undefined> {
   const { requester, paging, log, clock, signal } = it;
-  const store = ({ records }: Answer): Promise<void> => {
-    stored.push(...records.map(({ uid }) => uid));
-    return Promise.resolve();
-  };
   const sleep = (ms: number, stop: AbortSignal): Promise<void> => clock.sleep(ms, stop);
-  return handCount({ requester, paging, log, handoff: new Handoff(), store, sleep }, total, signal);
+  return handCount({ requester, paging, log, sleep }, total, signal);
 }
 
 /** 200 records, one a minute. */
@@ -86,20 +80,6 @@ test('an error that smaller pages cannot avoid is thrown', async () => {
   const it = await aRecordAMinute();
   it.source.before = () => it.abort.abort(new Error('enough'));
   await expect(counted(it, 200)).rejects.toThrow('enough');
-});
-
-test('every page read is stored: the page that selects the window, and each page of its query', async () => {
-  const it = await aRecordAMinute({ pageSize: 4 });
-  const stored: string[] = [];
-  await counted(it, 200, stored);
-  const at = (minutes: number): string => {
-    const found = it.source.records.find(({ time }) => time === base + minutes * minute + 250_000);
-    if (!found) throw new Error(`there is no record at ${minutes} min`);
-    return uidOf(found.text);
-  };
-  // The page of 20 holds the records of minutes 100 to 119, the window the records of minutes 105 to 115.
-  const expected = [...Array.from({ length: 20 }, (_, i) => at(100 + i)), ...Array.from({ length: 11 }, (_, i) => at(105 + i))];
-  expect(stored).toEqual(expected);
 });
 
 test('a service that refuses pages of 20 records gets requests for the page size that it grants', async () => {

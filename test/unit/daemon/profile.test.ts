@@ -2,7 +2,6 @@
 import { expect, test } from 'vitest';
 import { systemClock } from '../../../src/time/clock.ts';
 import { SourcePaging } from '../../../src/collect/page-size.ts';
-import type { HandCount } from '../../../src/collect/hand-count.ts';
 import { Calibrator } from '../../../src/daemon/source/calibrator.ts';
 import { ProfileStore } from '../../../src/daemon/source/profile.ts';
 import type { Calibration } from '../../../src/collect/calibrate.ts';
@@ -35,7 +34,6 @@ test('calibrates at the first start, then weekly; a change is logged and counted
     now: () => at,
     calibrate: () => asking(),
     calibrateOnce: () => asking(),
-    count: () => Promise.resolve(undefined),
     sizeOf: ({ pageSize }) => Math.min(pageSize, 500),
     meters: { calibrationChanged: () => void (changes += 1) },
   });
@@ -69,7 +67,6 @@ test('a calibration of a service with too few records is repeated after an hour'
     now: () => at,
     calibrate: () => Promise.resolve({ ...found, preliminary: true }),
     calibrateOnce: () => Promise.resolve((asked += 1) < 2 ? { ...found, preliminary: true } : found),
-    count: () => Promise.resolve(undefined),
     sizeOf: ({ pageSize }) => pageSize,
     meters: { calibrationChanged: () => undefined },
   });
@@ -99,7 +96,6 @@ test('after a failed weekly calibration the earlier one stays in use, the failur
       asked += 1;
       return answer instanceof Error ? Promise.reject(answer) : Promise.resolve(answer);
     },
-    count: () => Promise.resolve(undefined),
     sizeOf: ({ pageSize }) => pageSize,
     meters: { calibrationChanged: () => undefined },
   });
@@ -133,7 +129,6 @@ test('a new source is calibrated without storing the result; it is stored after 
     now: () => base,
     calibrate: () => Promise.resolve(found),
     calibrateOnce: () => Promise.resolve(found),
-    count: () => Promise.resolve(undefined),
     sizeOf: ({ pageSize }) => pageSize,
     meters: { calibrationChanged: () => undefined },
   });
@@ -144,55 +139,6 @@ test('a new source is calibrated without storing the result; it is stored after 
   await unknown.setCalibration(first, base);
   expect(await calibrator.whenDue(signal)).toBe(false);
   expect(new ProfileStore('unknown', journal).profile).toEqual({ calibration: found, calibrated: base });
-});
-
-test('the hand count is due weekly, or daily until a window has records; a different result counts as a change', async () => {
-  const { journal } = await opened();
-  const store = new ProfileStore(source, journal);
-  const log = new Lines();
-  let at = base;
-  let changes = 0;
-  const asked: number[] = [];
-  let answer: HandCount | undefined;
-  const calibrator = new Calibrator({
-    ...{ id: source, store, log },
-    paging: new SourcePaging(systemClock),
-    caps: { largest: 30 },
-    now: () => at,
-    calibrate: () => Promise.resolve(found),
-    calibrateOnce: () => Promise.resolve(found),
-    count: (total) => {
-      asked.push(total);
-      return Promise.resolve(answer);
-    },
-    sizeOf: ({ pageSize }) => pageSize,
-    meters: { calibrationChanged: () => void (changes += 1) },
-  });
-  const { signal } = new AbortController();
-  const storeRecords = (): Promise<void> => Promise.resolve();
-  // Not before a calibration, which provides the total to compare with.
-  expect(await calibrator.countWhenDue(storeRecords, signal)).toBe(false);
-  await calibrator.whenDue(signal);
-  expect(await calibrator.countWhenDue(storeRecords, signal)).toBe(true);
-  expect(await calibrator.countWhenDue(storeRecords, signal)).toBe(false);
-  at += day + 1;
-  answer = { from: base, to: base + hour, read: 12, counted: 12, agrees: true };
-  expect(await calibrator.countWhenDue(storeRecords, signal)).toBe(true);
-  at += 7 * day;
-  expect(await calibrator.countWhenDue(storeRecords, signal)).toBe(false);
-  at += 1;
-  answer = { ...answer, counted: 11, agrees: false };
-  expect(await calibrator.countWhenDue(storeRecords, signal)).toBe(true);
-  expect({ changes, asked }).toEqual({ changes: 1, asked: [40, 40, 40] });
-  expect(log.lines.slice(1)).toMatchObject([
-    { level: 'info', event: 'source.total_correct', fields: { source, received: 12, total: 12 } },
-    { level: 'error', fields: { from: '2026-11-20T02:00:00.000Z', received: 12, total: 11 } },
-  ]);
-  // A failed count keeps the previous result; a restart does not repeat it.
-  at += 8 * day;
-  answer = undefined;
-  expect(await calibrator.countWhenDue(storeRecords, signal)).toBe(true);
-  expect(new ProfileStore(source, journal).profile).toMatchObject({ handCount: { counted: 11, agrees: false }, handCounted: at });
 });
 
 test('clock, largest total and visibility are stored once the clock is established; a suspension stays stored', async () => {

@@ -144,12 +144,12 @@ async function countLines(source: Source, settings: SourceConfig, found: Calibra
   const requester = new Requester({ source, sourceId: id, uidOf: identify(id), serverClock, random: systemRandom, ...parts });
   const paging = { first: found.firstPage, size: found.pageSize };
   const sleep = (ms: number, stop: AbortSignal): Promise<void> => systemClock.sleep(ms, stop);
-  const counting = { requester, paging, log: silentLog, sleep, handoff: new Handoff(), store: () => Promise.resolve() };
+  const counting = { requester, paging, log: silentLog, sleep };
   const enough = AbortSignal.timeout(Math.max(requests.timeout, lookMs));
   const stop = AbortSignal.any([signal, enough]);
   const subject = `source ${id}`;
   try {
-    const looking = { ...counting, pauseMs: Math.min(repeatMs, closeDelay) };
+    const looking = { ...counting, handoff: new Handoff(), pauseMs: Math.min(repeatMs, closeDelay) };
     const contradictions = await contradictionsNow(looking, settings, stop);
     if (contradictions.length > 0) return contradictions.map((message) => ({ subject, level: 'error', message }));
     const count = found.total === undefined ? undefined : await handCount(counting, found.total, stop);
