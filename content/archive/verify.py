@@ -8,8 +8,9 @@ import argparse, base64, calendar, datetime, functools, hashlib, json, math, os,
 TIME = re.compile(r'([0-9]{4}-[0-9]{2}-[0-9]{2}T[0-2][0-9]:[0-9]{2}:[0-9]{2})(?:\.([0-9]+))?(Z|[+-](?:[01][0-9]|2[0-3]):[0-5][0-9])?')
 CHECKPOINT = re.compile('([^\n]+)\n(0|[1-9][0-9]{0,14})\n([A-Za-z0-9+/]{42}[AEIMQUYcgkosw048]=)')
 SIGNATURE = re.compile('\u2014 ([^\\s+]+) ([A-Za-z0-9+/]{7,}={0,2})')
-PART = re.compile(r'(checkpoints|segments|tile|keys|timestamps)(/|\Z)')
-KNOWN = re.compile(r'(?as)checkpoint|(keys|tile)/.*|segments/\d{16}-\w{64}\.ndjson\.gz|checkpoints/(?!0{10})\d{10}|timestamps/(?!0{10})\d{10}\.tsr')
+PART = re.compile(r'(checkpoints|segments|tile|keys|timestamps|cosignatures)(/|\Z)')
+KNOWN = re.compile(r'(?as)checkpoint|(keys|tile)/.*|segments/\d{16}-\w{64}\.ndjson\.gz|checkpoints/(?!0{10})\d{10}|timestamps/(?!0{10})\d{10}\.tsr'
+                   r'|cosignatures/(?!0{10})\d{10}-[0-9a-f]{8}')
 RECORD = re.compile(rb'\{"kind":"record","seq":(0|[1-9]\d{0,14}),"uid":"([\w-]{21}[AQgw])","source":"([ !#-\[\]-~]*)","received":"\d{4}-\d\d-\d\dT'
                     rb'\d\d:\d\d:\d\d\.\d{6}Z","late":(?:true|false),"salt":"[\w-]{22}","record":')
 BUCKET, MAX_TEXT, MAX_LINE, MAX_FILE, MAX_FILES = 600_000_000, 1 << 28, 1 << 20, 2_000_000, {'segments': 300_000_000, 'timestamps': 1 << 16}

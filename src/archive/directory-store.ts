@@ -14,7 +14,7 @@ const [fstat, fchmod, read, writeFile] = [promisify(fs.fstat), promisify(fs.fchm
 /** Opening a pipe does not wait for its writer. */
 const readFlags = fs.constants.O_RDONLY | fs.constants.O_NOFOLLOW | fs.constants.O_NONBLOCK;
 /** The folders that verifiers read. */
-const archiveFolder = /^(checkpoints|segments|tile|keys|timestamps)\//;
+const archiveFolder = /^(checkpoints|segments|tile|keys|timestamps|cosignatures)\//;
 const createFlags = fs.constants.O_WRONLY | fs.constants.O_CREAT | fs.constants.O_EXCL | fs.constants.O_NOFOLLOW;
 
 /** More levels of folders than an archive has. A path must not become too long for the system. */

@@ -1,10 +1,11 @@
 /**
  * Signed notes of C2SP signed-note, with Ed25519 keys: a text, an empty line, and a line for each
- * signature. Pure.
+ * signature. A witness signs the time with the text (C2SP tlog-cosignature). Pure.
  */
 import { createPublicKey, sign, verify } from 'node:crypto';
 import type { KeyObject } from 'node:crypto';
 import { WaybillError } from '../errors/errors.ts';
+import type { Micros } from '../model/time.ts';
 import { equal, sha256 } from './merkle.ts';
 
 /** The public half of a key: `name+id+base64` as text. */
@@ -13,6 +14,7 @@ export interface Verifier {
   /** The first four bytes of a SHA-256 over name and key. */
   readonly id: Buffer;
   readonly key: KeyObject;
+  readonly type: SignatureType;
 }
 
 export interface Signer extends Verifier {
@@ -23,12 +25,25 @@ interface OpenedNote {
   readonly text: string;
   /** The known keys whose signatures are valid, in the order of the signatures. */
   readonly signedBy: readonly Verifier[];
+  /** The known witnesses whose cosignatures are valid, in the order of the signatures. */
+  readonly cosignedBy: readonly Cosignature[];
   /** Keys of signatures that no verifier knows, as `name+id`. */
   readonly unknown: readonly string[];
 }
 
-/** The signature type of Ed25519 in C2SP signed-note. */
-const ed25519 = Buffer.of(0x01);
+interface Cosignature {
+  readonly witness: Verifier;
+  /** By the clock of the witness, in whole seconds. */
+  readonly time: Micros;
+}
+
+/** In C2SP signed-note: 1 of the writer of a note, 4 of a witness. */
+type SignatureType = 1 | 4;
+/** A cosignature is the time in seconds (8 bytes, big-endian) and the signature. */
+const cosignatureBytes = 8 + 64;
+/** 2255-01-01: no time of an archive is later. */
+const lastSecond = 8_993_721_600n;
+
 /** The DER prefix of the 32 bytes of a key (RFC 8410). */
 const derPrefix = Buffer.from('302a300506032b6570032100', 'hex');
 /** A key name has neither blanks nor a plus sign. */
@@ -38,32 +53,32 @@ const signatureLine = /^\u2014 ([^\p{White_Space}+]+) ([A-Za-z0-9+/]+={0,2})$/u;
 const maxSignatures = 64;
 
 /** @throws WaybillError `config_invalid` for a key that is not Ed25519 */
-export function signerOf(name: string, privateKey: KeyObject): Signer {
+export function signerOf(name: string, privateKey: KeyObject, type: SignatureType = 1): Signer {
   if (privateKey.asymmetricKeyType !== 'ed25519')
     throw new WaybillError(
       'config_invalid',
       `cannot sign with a key of type "${privateKey.asymmetricKeyType ?? 'secret'}": use an Ed25519 key`,
     );
-  return { ...verifierOf(name, createPublicKey(privateKey)), privateKey };
+  return { ...verifierOf(name, createPublicKey(privateKey), type), privateKey };
 }
 
-function verifierOf(name: string, key: KeyObject): Verifier {
-  const id = sha256(Buffer.concat([Buffer.from(`${name}\n`), ed25519, rawKey(key)])).subarray(0, 4);
-  return { name, id, key };
+function verifierOf(name: string, key: KeyObject, type: SignatureType): Verifier {
+  const id = sha256(Buffer.concat([Buffer.from(`${name}\n`), Buffer.of(type), rawKey(key)])).subarray(0, 4);
+  return { name, id, key, type };
 }
 
 /** The text of a verifier key, without a line break. */
-export function formatVerifier({ name, id, key }: Verifier): string {
-  return `${keyName({ name, id })}+${Buffer.concat([ed25519, rawKey(key)]).toString('base64')}`;
+export function formatVerifier({ name, id, key, type }: Verifier): string {
+  return `${keyName({ name, id })}+${Buffer.concat([Buffer.of(type), rawKey(key)]).toString('base64')}`;
 }
 
-/** @returns undefined for a text that is not an Ed25519 verifier key */
-export function parseVerifier(text: string): Verifier | undefined {
+/** @returns undefined for a text that is not an Ed25519 verifier key of this type */
+export function parseVerifier(text: string, type: SignatureType = 1): Verifier | undefined {
   const [, name = '', id = '', encoded = ''] = /^([^+]*)\+([0-9a-f]{8})\+([^\s]*)\n?$/.exec(text) ?? [];
   const bytes = decodeBase64(encoded);
-  if (!namePattern.test(name) || bytes?.length !== 33 || !equal(bytes.subarray(0, 1), ed25519)) return undefined;
+  if (!namePattern.test(name) || bytes?.length !== 33 || bytes[0] !== type) return undefined;
   const der = Buffer.concat([derPrefix, bytes.subarray(1)]);
-  const verifier = verifierOf(name, createPublicKey({ key: der, format: 'der', type: 'spki' }));
+  const verifier = verifierOf(name, createPublicKey({ key: der, format: 'der', type: 'spki' }), type);
   return verifier.id.toString('hex') === id ? verifier : undefined;
 }
 
@@ -82,6 +97,22 @@ export function signNote(text: string, signers: readonly Signer[]): string {
 }
 
 /**
+ * The line of a signature by a witness.
+ * @param text  a checkpoint, without signatures
+ * @param seconds  since 1970
+ */
+export function cosignatureLine(text: string, { name, id, privateKey }: Signer, seconds: number): string {
+  const time = Buffer.alloc(8);
+  time.writeBigUInt64BE(BigInt(seconds));
+  const signature = Buffer.concat([id, time, sign(undefined, cosignedMessage(text, time), privateKey)]);
+  return `\u2014 ${name} ${signature.toString('base64')}\n`;
+}
+
+function cosignedMessage(text: string, time: Buffer): Buffer {
+  return Buffer.from(`cosignature/v1\ntime ${time.readBigUInt64BE()}\n${text}`);
+}
+
+/**
  * Checks the signatures of known keys. The caller trusts the text only if `signedBy` has a key.
  * @returns the reason as text for bytes that are not a signed note, or whose signature by a known key is invalid
  */
@@ -93,18 +124,29 @@ export function openNote(bytes: Uint8Array, verifiers: readonly Verifier[]): Ope
   const text = note.slice(0, end + 1);
   const lines = note.slice(end + 2, -1).split('\n');
   if (lines.length > maxSignatures) return `it has more than ${maxSignatures} signatures`;
-  const [signedBy, unknown]: [Verifier[], string[]] = [[], []];
+  const [signedBy, cosignedBy, unknown]: [Verifier[], Cosignature[], string[]] = [[], [], []];
   for (const line of lines) {
     const [, name = '', encoded = ''] = signatureLine.exec(line) ?? [];
     const signature = decodeBase64(encoded);
     if (signature === undefined || signature.length < 5) return 'a line after the empty line is not a signature';
     const id = signature.subarray(0, 4);
     const verifier = verifiers.find((each) => each.name === name && equal(each.id, id));
+    const time = verifier?.type === 4 ? timeOf(text, signature.subarray(4), verifier.key) : undefined;
     if (!verifier) unknown.push(keyName({ name, id }));
-    else if (verify(undefined, Buffer.from(text), verifier.key, signature.subarray(4))) signedBy.push(verifier);
+    else if (time !== undefined) cosignedBy.push({ witness: verifier, time });
+    else if (verifier.type === 1 && verify(undefined, Buffer.from(text), verifier.key, signature.subarray(4))) signedBy.push(verifier);
     else return `the signature by "${keyName(verifier)}" is invalid`;
   }
-  return { text, signedBy, unknown };
+  return { text, signedBy, cosignedBy, unknown };
+}
+
+/** @returns undefined unless the cosignature is valid and has a time */
+function timeOf(text: string, cosignature: Buffer, key: KeyObject): Micros | undefined {
+  if (cosignature.length !== cosignatureBytes) return undefined;
+  const time = cosignature.subarray(0, 8);
+  const seconds = time.readBigUInt64BE();
+  const isTime = seconds > 0n && seconds < lastSecond;
+  return isTime && verify(undefined, cosignedMessage(text, time), key, cosignature.subarray(8)) ? Number(seconds) * 1_000_000 : undefined;
 }
 
 /** Decodes standard base64 in its only canonical form; undefined for anything else. */

@@ -1,6 +1,7 @@
 /** Reads the signed checkpoints of an archive, and compares the objects that only copy them. */
 import { checkpointNumber, checkpointPath, parseCheckpoint } from '../checkpoint.ts';
 import type { Checkpoint } from '../checkpoint.ts';
+import { parseCosignaturePath } from '../cosignature-path.ts';
 import { equal } from '../merkle.ts';
 import { parseSegmentPath } from '../segment.ts';
 import { formatVerifier, keyName, openNote } from '../signed-note.ts';
@@ -145,7 +146,12 @@ export async function noteOthers(store: ArchiveStore, findings: Findings): Promi
   let isIndexed = false;
   for await (const path of store.list('')) {
     const isKnown =
-      path === 'checkpoint' || /^(?:keys|tile)\//.test(path) || checkpointNumber(path) || tokenNumber(path) || parseSegmentPath(path);
+      path === 'checkpoint' ||
+      /^(?:keys|tile)\//.test(path) ||
+      checkpointNumber(path) ||
+      tokenNumber(path) ||
+      parseCosignaturePath(path) ||
+      parseSegmentPath(path);
     if (path.startsWith('index/')) isIndexed = true;
     else if (!isKnown) findings.noteFile(path, 'it is not a file of an archive, and no evidence');
   }

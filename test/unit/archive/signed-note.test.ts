@@ -2,8 +2,9 @@
 import { createPrivateKey, generateKeyPairSync, hash } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
 import { checkpointNumber, checkpointPath, formatCheckpoint, parseCheckpoint } from '../../../src/archive/checkpoint.ts';
-import { formatVerifier, keyName, openNote, parseVerifier, signerOf, signNote } from '../../../src/archive/signed-note.ts';
+import { cosignatureLine, formatVerifier, keyName, openNote, parseVerifier, signerOf, signNote } from '../../../src/archive/signed-note.ts';
 import type { Verifier } from '../../../src/archive/signed-note.ts';
+import { keyFrom } from '../../support/archive.ts';
 import { hex, tlogVectors } from '../../support/tlog-vectors.ts';
 
 const vector = tlogVectors.note;
@@ -123,5 +124,58 @@ describe('a checkpoint', () => {
       undefined,
       undefined,
     ]);
+  });
+});
+
+/**
+ * Signed by filippo.io/torchwood v0.6.1 (`NewCosignatureSigner`) with the seed 32 times 7: the checkpoint of C2SP
+ * tlog-cosignature, section "Ed25519 signed message".
+ */
+describe('a cosignature', () => {
+  const text = 'example.com/behind-the-sofa\n20852163\nCsUYapGGPo4dkMgIAUqom/Xajj7h2fB2MPA3j2jxq2I=\n';
+  const line =
+    '— witness.example/w1 qkoJ0QAAAABrCzkg5WHK/K6lueDdDYD1VYikiXVb51P5Lz5fXAKseNTP6BJU+HOje7lvm6tQ+uFqEyZcltAD/Mdi4SP0qCqRoskICw==\n';
+  const key = 'witness.example/w1+aa4a09d1+BOpKbGPinFIKvvVQexMuxfmVR3auvr57kkIe6mkURtIs';
+  const seconds = 1_795_897_632;
+  const witness = parseVerifier(key, 4);
+  if (!witness) throw new Error('expected the key of a witness');
+  const signer = signerOf('witness.example/w1', keyFrom(7), 4);
+
+  it('of Go opens with the key of the witness, and has a time', () => {
+    expect(formatVerifier(witness)).toBe(key);
+    expect(open(`${text}\n${line}`, witness)).toEqual({
+      ...{ text, signedBy: [], unknown: [] },
+      cosignedBy: [{ witness, time: seconds * 1_000_000 }],
+    });
+  });
+
+  it('equals the one that Go signs with the same key at the same time', () => {
+    expect(formatVerifier(signer)).toBe(key);
+    expect(cosignatureLine(text, signer, seconds)).toBe(line);
+  });
+
+  it('with any changed bit does not open as signed by the witness', () => {
+    const bytes = Buffer.from(`${text}\n${line}`);
+    const accepted: number[] = [];
+    for (let bit = 0; bit < bytes.length * 8; bit += 1) {
+      const changed = Buffer.from(bytes);
+      changed[bit >> 3] = (changed[bit >> 3] ?? 0) ^ (1 << (bit & 7));
+      const opened = openNote(changed, [witness]);
+      if (typeof opened === 'object' && opened.cosignedBy.length > 0) accepted.push(bit);
+    }
+    expect(accepted).toEqual([]);
+  });
+
+  it.each([
+    ['without a time', 0],
+    ['of the year 2255', Date.parse('2255-01-01T00:00:00Z') / 1000],
+  ])('%s is invalid', (_, time) => {
+    expect(open(`${text}\n${cosignatureLine(text, signer, time)}`, witness)).toMatch(/^the signature by .* is invalid$/);
+  });
+
+  it('is no signature of the log, and the key of a witness is no key of a log', () => {
+    expect(open(signNote(text, [signer]), witness)).toMatch(/^the signature by .* is invalid$/);
+    expect(parseVerifier(key)).toBeUndefined();
+    expect(parseVerifier(vector.verifierKey, 4)).toBeUndefined();
   });
 });
