@@ -165,9 +165,9 @@ describe.skipIf(!hasPython)('both verifiers', () => {
     expect([await byWaybill([changes]), await byPython([changes])]).toEqual([[[['note', 'checkpoint']]], [[['note', 'checkpoint']]]]);
   });
 
-  it('share no code: verify.py has at most 300 lines, and imports the standard library only', () => {
+  it('share no code: verify.py has at most 550 lines, and imports the standard library only', () => {
     const text = readFileSync(verifyProgram, 'utf8');
-    expect(text.split('\n').filter((line) => line.trim() !== '').length).toBeLessThanOrEqual(300);
+    expect(text.split('\n').filter((line) => line.trim() !== '').length).toBeLessThanOrEqual(550);
     expect(text.match(/^\s*(import|from) .*/gm)).toHaveLength(1);
   });
 
