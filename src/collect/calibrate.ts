@@ -63,9 +63,9 @@ export async function calibrate(source: Source, pageSize: number | 'auto', signa
       answers.set(page, granted.result);
       return begin(granted.result);
     } catch (failure) {
-      if (codeOf(failure) === 'page_malformed') return 'unreadable';
-      if (codeOf(failure) !== 'page_refused' && codeOf(failure) !== 'page_not_found') throw failure;
-      if (isRepeated) return 'refused';
+      const isUnreadable = codeOf(failure) === 'page_malformed';
+      if (!isUnreadable && codeOf(failure) !== 'page_refused' && codeOf(failure) !== 'page_not_found') throw failure;
+      if (isRepeated) return isUnreadable ? 'unreadable' : 'refused';
       // A gateway may refuse every page for a while.
       await ask(undefined, size);
       return beginOf(page, sizes, true);
@@ -166,6 +166,7 @@ function isSame(page: Begin, longer: Begin): boolean {
 async function firstPageOf(first: Begin, one: Begin, hasMore: boolean, beginOfZero: () => Promise<Begin>): Promise<number | undefined> {
   if (isSame(one, first) && first !== 'unreadable') return hasMore ? 1 : undefined;
   const zero = await beginOfZero();
+  if (one === 'unreadable' && zero === 'unreadable') return undefined;
   // While the first records arrive, an empty page 0 is as empty as the first page was.
   if (isSame(zero, first) && (zero.length > 0 || typeof one === 'string')) return isSame(one, zero) ? undefined : 0;
   if (typeof zero === 'string') return 1;

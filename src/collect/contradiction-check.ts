@@ -9,8 +9,8 @@ import type { PageRequest } from '../model/source.ts';
 import type { Log } from '../model/telemetry.ts';
 import type { LedgerWindow } from '../model/ledger.ts';
 import type { Clock, Micros } from '../model/time.ts';
-import { endsOf, findByTime, misread, notCountedByTime, outsideOf, outsideText, samplesOf } from './contradictions.ts';
-import type { Ends, Looking, Sample } from './contradictions.ts';
+import { endsOf, findByTime, misread, notCountedByTime, outsideOf, outsideText, samplesOf, shortfallText } from './contradictions.ts';
+import type { Ends, Looking, Sample, Shortfall } from './contradictions.ts';
 import type { Answer } from './requester.ts';
 import type { Suspensions, Waits } from './suspension.ts';
 import { dayMicros, nextWindow } from './windows.ts';
@@ -46,6 +46,8 @@ interface CheckParts {
 /** How many times as long as the last check the pause after it is at least: a slow service has time for windows and history. */
 const pauses = 9;
 const hourMs = 3_600_000;
+/** Totals that differ for so long are wrong, and not late. */
+const lagMicros = 60_000_000;
 
 export class ContradictionCheck {
   readonly #parts: CheckParts;
@@ -60,6 +62,8 @@ export class ContradictionCheck {
   /** The total at the last check, and the oldest record that was found by its time. */
   #total: number | undefined;
   #oldest: string | undefined;
+  /** Totals that differed, and the server time at which they first did. */
+  #short: (Shortfall & { readonly since: Micros }) | undefined;
 
   constructor(parts: CheckParts) {
     this.#parts = parts;
@@ -81,7 +85,8 @@ export class ContradictionCheck {
     const next = nextWindow(journal.progress(sourceId).live.closedUntil, dayMicros, serverNow, closeDelay);
     const isNext = next !== undefined && next.to + closeDelay > this.#checked;
     const sinceMs = clock.monotonic() - this.#checkedAt;
-    if (!isNext && sinceMs < (this.#suspect ? waits.fresh : Math.max(waits.sample, pauses * this.#took))) return false;
+    const pause = this.#suspect ? waits.fresh : this.#short && this.#profile.outside === undefined ? waits.test : waits.sample;
+    if (!isNext && sinceMs < (pause === waits.sample ? Math.max(pause, pauses * this.#took) : pause)) return false;
     this.#checked = serverNow;
     const begun = clock.monotonic();
     const since = this.#suspect ? 0 : (this.#profile.agreed ?? 0);
@@ -156,15 +161,28 @@ export class ContradictionCheck {
 
   async #noteOutside(ends: Ends, serverNow: Micros, signal: AbortSignal): Promise<void> {
     const { sourceId, store, learned, log } = this.#parts;
-    if (ends.total !== undefined && ends.total === this.#total) return;
+    if (ends.total !== undefined && ends.total === this.#total && !this.#short) return;
     const found = outsideOf(ends, serverNow, (time) => this.#covers(time));
-    const outside = found ? outsideText(found) : (await notCountedByTime(this.#parts.looking, ends.total, signal))[0];
+    const short = found ? undefined : await this.#shortOf(ends, serverNow, signal);
+    const outside = found ? outsideText(found) : short === 'recent' ? this.#profile.outside : short && shortfallText(short);
     if (outside === this.#profile.outside) return;
     this.#profile = { ...this.#profile, outside };
     // No window and no poll may ever show it.
     if (found && found.record.time === undefined) await store({ ...found.answer, records: [found.record] }, signal);
     if (outside !== undefined) log.write('source.record_outside', { source: sourceId, detail: outside });
     await learned?.();
+  }
+
+  /** @returns `recent` while the totals of a service whose replicas lag may still become equal */
+  async #shortOf({ total }: Ends, serverNow: Micros, signal: AbortSignal): Promise<Shortfall | 'recent' | undefined> {
+    const before = this.#short;
+    const short = await notCountedByTime(this.#parts.looking, total && Math.min(total, before?.all ?? total), signal);
+    this.#short = short && { ...short, since: before?.since ?? serverNow };
+    return short && this.#isRecent(serverNow) ? 'recent' : short;
+  }
+
+  #isRecent(serverNow: Micros): boolean {
+    return this.#short !== undefined && serverNow - this.#short.since < Math.min(this.#parts.closeDelay, lagMicros);
   }
 
   /** A ledger that begins at a time covers less than the service has, except placeholders of 1970. */

@@ -67,7 +67,8 @@ export async function contradictionsNow(
   const ends = await endsOf(looking, signal);
   const now = Math.max(...ends.shown.map(({ answer }) => answer.serverNow));
   const outside = outsideOf(ends, now, (time) => time >= dayMicros);
-  const found = outside ? [outsideText(outside)] : await notCountedByTime(looking, ends.total, signal);
+  const short = outside ? undefined : await notCountedByTime(looking, ends.total, signal);
+  const found = [...(outside ? [outsideText(outside)] : []), ...(short ? [shortfallText(short)] : [])];
   for (const sample of samplesOf(ends, now)) {
     const message = await misread(looking, sample, sample.time + closeDelay * 1000 <= now, signal);
     if (message !== undefined) return [...found, message];
@@ -108,28 +109,41 @@ function isDescending({ records }: Answer): boolean {
   return times.length > 1 && (times[0] ?? 0) > (times.at(-1) ?? 0);
 }
 
+/** Totals of one service that differ. */
+export interface Shortfall {
+  /** The total of the unbounded query; the smallest of several. */
+  readonly all: number;
+  /** The total of a query for all times. */
+  readonly byTime: number;
+}
+
 /**
  * Compares the total of the unbounded query with that of a query for all times, in which no record that a window
  * can hold is missing.
- * @returns a sentence for the operator if the second is smaller three times in a row: records come and go meanwhile
+ * @returns undefined unless the second is smaller three times in a row: records come and go meanwhile
  */
 export async function notCountedByTime(
   { requester, paging, sleep, pauseMs, handoff }: Looking,
   total: number | undefined,
   signal: AbortSignal,
-): Promise<[] | [string]> {
-  if (paging.hasTotals === false) return [];
+): Promise<Shortfall | undefined> {
+  if (paging.hasTotals === false) return undefined;
   let all = total;
   for (let attempt = 1; ; attempt += 1) {
-    if (all === undefined) return [];
+    if (all === undefined) return undefined;
     await handoff.offer();
     const { total: byTime = all } = await requester.count(queryFrom(dayMicros), paging.first, signal);
     // mutant: totals-not-compared
-    if (byTime >= all) return [];
-    if (attempt === 3) return [`no query with times counts ${all - byTime} of ${all} records`];
+    if (byTime >= all) return undefined;
+    if (attempt === 3) return { all, byTime };
     await sleep(pauseMs, signal);
-    all = (await requester.count({}, paging.first, signal)).total;
+    const { total: again } = await requester.count({}, paging.first, signal);
+    all = again === undefined ? undefined : Math.min(all, again);
   }
+}
+
+export function shortfallText({ all, byTime }: Shortfall): string {
+  return `no query with times counts ${all - byTime} of ${all} records`;
 }
 
 /** @returns undefined for a record without a readable time */

@@ -56,15 +56,15 @@ test.each(['refused', 'first', 'empty'] as const)(
   },
 );
 
-test.each([0, 1])(
-  'a gateway that refuses pages for a moment does not decide the first page; if it continues, calibration fails (%i)',
-  async (firstPage) => {
+test.each([0, 1].flatMap((firstPage) => (['page_not_found', 'page_malformed'] as const).map((code) => ({ firstPage, code }))))(
+  'a gateway that refuses pages for a moment does not decide the first page $firstPage; if it continues, calibration fails ($code)',
+  async ({ firstPage, code }) => {
     const source = sourceOf({ firstPage, beforeFirst: 'first' }, 34);
     let refused = Infinity;
     source.before = (_request, count) => {
-      if (count > 1 && count < refused) throw new WaybillError('page_not_found', 'cannot read the page: 404 the gateway refuses');
+      if (count > 1 && count < refused) throw new WaybillError(code, 'cannot read the page: the gateway refuses');
     };
-    await expect(calibrate(source, 'auto', never)).rejects.toMatchObject({ code: 'page_not_found' });
+    await expect(calibrate(source, 'auto', never)).rejects.toMatchObject({ code });
     refused = 3;
     source.requests.length = 0;
     expect(await calibrate(source, 'auto', never)).toMatchObject({ firstPage });
