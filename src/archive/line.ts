@@ -69,6 +69,46 @@ export interface PositionLine {
   readonly filtered: boolean;
   /** The newest time stamp when the segment was written: its checkpoint, and the SHA-256 of its file in hexadecimal. */
   readonly timestamp?: { readonly checkpoint: number; readonly sha256: string } | undefined;
+  /** Lines that an order to prune named, and whose segments were not all deleted when the segment was written. */
+  readonly removing?: readonly LineRange[] | undefined;
+  /** The number of lines that the archive had when an operator made this state continue it. Records among them are not archived again. */
+  readonly adopted?: number | undefined;
+  /** Only in the first line: the last checkpoint of the archive that this one continues, as the text of a signed note. */
+  readonly former?: string | undefined;
+}
+
+/** The lines from `first` to `last`, both included. The first line of an archive is 1. */
+export interface LineRange {
+  readonly first: number;
+  readonly last: number;
+}
+
+/** What an operation line orders for one archive (docs/formats.md, "Operations on an archive"). */
+export type ArchiveOrder = PruneOrder | HoldOrder | ReleaseOrder;
+
+export interface PruneOrder {
+  readonly operation: 'archive prune';
+  /** The origin of the archive. */
+  readonly archive: string;
+  readonly lines: readonly LineRange[];
+  readonly before: Micros;
+  readonly reason: string;
+}
+
+export interface HoldOrder {
+  readonly operation: 'archive hold';
+  readonly archive: string;
+  readonly case: string;
+  readonly lines: readonly LineRange[];
+  /** Half-open; null: open. */
+  readonly from: Micros | null;
+  readonly to: Micros | null;
+}
+
+export interface ReleaseOrder {
+  readonly operation: 'archive release';
+  readonly archive: string;
+  readonly case: string;
 }
 
 export type EntryLine = RecordLine | LedgerLine | OperationLine;

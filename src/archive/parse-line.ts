@@ -4,7 +4,7 @@ import type { Micros } from '../model/time.ts';
 import { readRecord } from '../record/read.ts';
 import { parseTimestamp } from '../record/timestamp.ts';
 import { maxOtherBytes } from './line.ts';
-import type { LedgerLine, OperationLine, PositionLine, RecordLine } from './line.ts';
+import type { ArchiveOrder, LedgerLine, LineRange, OperationLine, PositionLine, RecordLine } from './line.ts';
 
 /** A line of a record. */
 interface RecordFacts extends Pick<RecordLine, 'kind' | 'seq' | 'uid' | 'source'> {
@@ -12,7 +12,11 @@ interface RecordFacts extends Pick<RecordLine, 'kind' | 'seq' | 'uid' | 'source'
   readonly time: Micros | undefined;
 }
 export type LedgerFacts = Pick<LedgerLine, 'kind' | 'seq' | 'source' | 'from' | 'to' | 'state' | 'records' | 'digest' | 'reason'>;
-export type LineFacts = RecordFacts | LedgerFacts | Pick<OperationLine, 'kind' | 'seq' | 'at'> | PositionLine;
+export interface OperationFacts extends Pick<OperationLine, 'kind' | 'seq' | 'at' | 'actor'> {
+  /** Undefined for an operation on something else than an archive. */
+  readonly order: ArchiveOrder | undefined;
+}
+export type LineFacts = RecordFacts | LedgerFacts | OperationFacts | PositionLine;
 
 const count = z.int().nonnegative();
 const digest = z.string().regex(/^[0-9a-f]{64}$/);
@@ -21,6 +25,25 @@ const time = z.string().transform((text, context) => {
   if (at === undefined) context.addIssue({ code: 'custom', message: 'is not a time' });
   return at ?? z.NEVER;
 });
+
+const ranges = z
+  .array(z.object({ first: z.int().positive(), last: z.int() }))
+  .refine((all) => all.every(({ first, last }, i) => first <= last && first > (all[i - 1]?.last ?? 0)))
+  .transform((all): readonly LineRange[] => all);
+const caseName = z.string().min(1).max(200);
+/** `operation` and `detail` of an operation on an archive. */
+export const archiveOrder = z.discriminatedUnion('operation', [
+  z.object({ operation: z.literal('archive prune'), archive: z.string(), lines: ranges, before: time, reason: z.string() }),
+  z.object({
+    operation: z.literal('archive hold'),
+    archive: z.string(),
+    case: caseName,
+    lines: ranges,
+    from: time.nullable(),
+    to: time.nullable(),
+  }),
+  z.object({ operation: z.literal('archive release'), archive: z.string(), case: caseName }),
+]);
 
 /** The fields of a record's line as they are written, in this order. An id of a source needs no escape. */
 const recordHead =
@@ -58,7 +81,19 @@ const otherLine = z.discriminatedUnion('kind', [
     digest: digest.nullable(),
     reason: z.string().nullable(),
   }),
-  z.object({ kind: z.literal('operation'), seq: count, at: time }),
+  z
+    .object({
+      kind: z.literal('operation'),
+      seq: count,
+      at: time,
+      actor: z.string().nullable().catch(null),
+      operation: z.string().optional().catch(undefined),
+      detail: z.record(z.string(), z.unknown()).optional().catch(undefined),
+    })
+    .transform(({ operation, detail, ...line }): OperationFacts => ({
+      ...line,
+      order: archiveOrder.safeParse({ ...detail, operation }).data,
+    })),
   z.object({
     kind: z.literal('position'),
     journal: z.string(),
@@ -71,6 +106,9 @@ const otherLine = z.discriminatedUnion('kind', [
     sources: z.array(z.string()).nullable(),
     filtered: z.boolean(),
     timestamp: z.object({ checkpoint: count, sha256: digest }).optional(),
+    removing: ranges.optional(),
+    adopted: count.optional(),
+    former: z.string().optional(),
   }),
 ]);
 

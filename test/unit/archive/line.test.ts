@@ -193,7 +193,45 @@ describe('a line', () => {
       operation: 'accept',
       detail: { a: 1, record: { b: 2 } },
     };
-    expect(parseLine(formatLine(operation, salt))).toEqual({ kind: 'operation', seq: 4, at: start });
+    expect(parseLine(formatLine(operation, salt))).toEqual({ kind: 'operation', seq: 4, at: start, actor: 'j.doe' });
+  });
+
+  it('of an operation on an archive is read with its order', () => {
+    const detail =
+      '{"sink":"archive","archive":"waybill/5xT0aZ3bQm1kVd7P","before":"2025-10-01T00:00:00Z","lines":[{"first":1,"last":2004},{"first":3001,"last":4062}],"reason":"13 months"}';
+    const line = `{"kind":"operation","seq":8123,"at":"2026-07-01T00:00:00.000000Z","actor":"m.weber","operation":"archive prune","detail":${detail},"salt":"_____________________w"}`;
+    const parsed = {
+      kind: 'operation',
+      seq: 8123,
+      at: start,
+      actor: 'm.weber',
+      order: {
+        operation: 'archive prune',
+        archive: 'waybill/5xT0aZ3bQm1kVd7P',
+        before: Date.UTC(2025, 9, 1) * 1_000,
+        lines: [
+          { first: 1, last: 2004 },
+          { first: 3001, last: 4062 },
+        ],
+        reason: '13 months',
+      },
+    };
+    expect(parseLine(Buffer.from(line))).toEqual(parsed);
+    const hold = line
+      .replace('archive prune', 'archive hold')
+      .replace('"before":"2025-10-01T00:00:00Z"', '"case":"2026-114","from":null,"to":"2025-10-01T00:00:00Z"');
+    expect(parseLine(Buffer.from(hold))).toMatchObject({
+      order: { operation: 'archive hold', case: '2026-114', from: null, to: Date.UTC(2025, 9, 1) * 1_000, lines: parsed.order.lines },
+    });
+    const release = line.replace('archive prune', 'archive release').replace('"before":"2025-10-01T00:00:00Z"', '"case":"2026-114"');
+    expect(parseLine(Buffer.from(release))).toMatchObject({ order: { operation: 'archive release', case: '2026-114' } });
+    for (const wrong of ['{"first":0,"last":2004}', '{"first":3,"last":2}', '{"first":1,"last":3500}', '{"first":1}', '1'])
+      expect(parseLine(Buffer.from(line.replace('{"first":1,"last":2004}', wrong))), wrong).toEqual({ ...parsed, order: undefined });
+  });
+
+  it('of a position is read with what it says about other archives and removals', () => {
+    const more = { ...position, removing: [{ first: 1, last: 4 }], adopted: 7, former: 'waybill/a\n7\nAAAA\n\n— waybill/a …\n' };
+    expect(parseLine(formatLine(more, salt))).toEqual(more);
   });
 
   it.each([
