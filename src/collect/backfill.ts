@@ -25,10 +25,7 @@ interface BackfillParts {
 interface Pace {
   /** Monotonic, ms: when the next request of the range may be sent (`rate`). */
   notBefore: number;
-  /**
-   * The start time of each recent window, and the number of records that this process had appended
-   * to the range at that time.
-   */
+  /** The start time of each recent window, and the number of records that this process had appended to the range at that time. */
   readonly progress: { readonly at: number; readonly records: number }[];
   records: number;
 }
@@ -46,10 +43,7 @@ export class Backfiller {
     this.#parts = parts;
   }
 
-  /**
-   * The window that is being read in the range that starts at `from`: a cancelled range must not end
-   * before the end of this window.
-   */
+  /** The window that is being read in the range that starts at `from`: a cancelled range must not end before the end of this window. */
   reading(from: Micros): Window | undefined {
     return this.#current?.range.from === from ? this.#parts.closer.reading : undefined;
   }

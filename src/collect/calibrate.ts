@@ -1,8 +1,7 @@
 /**
- * Calibration: determines the properties of a service that differ between deployments: the number
- * of its first page, the largest page that it grants, whether it counts, and whether its responses
- * carry a `Date`. Runs at the first start, weekly and in `check`. The result is stored in the
- * profile of the source.
+ * Calibration: determines the properties of a service that differ between deployments: the number of its first page, the largest page that
+ * it grants, whether it counts, and whether its responses carry a `Date`. Runs at the first start, weekly and in `check`. The result is
+ * stored in the profile of the source.
  */
 import { codeOf, messageOf } from '../errors/errors.ts';
 import type { Page, Source } from '../model/source.ts';
@@ -15,8 +14,7 @@ export interface Calibration {
   readonly firstPage?: number | undefined;
   readonly pageSize: number;
   /**
-   * The total of all records that the credentials may see; undefined when the service gives no usable
-   * total, so that nothing can be proven.
+   * The total of all records that the credentials may see; undefined when the service gives no usable total, so that nothing can be proven.
    */
   readonly total: number | undefined;
   /** True if responses carry a `Date`. */
@@ -27,9 +25,7 @@ export interface Calibration {
   readonly preliminary?: true;
 }
 
-/**
- * The names of the changed properties. A total only counts as present or absent, because it grows.
- */
+/** The names of the changed properties. A total only counts as present or absent, because it grows. */
 export function changesOf(before: Calibration, now: Calibration): string[] {
   return [
     ...(before.firstPage === undefined || before.firstPage === now.firstPage ? [] : ['firstPage']),
@@ -44,8 +40,7 @@ type Ask = (page: number | undefined, pageSize: number) => Promise<Page>;
 /**
  * Sends unbounded queries, whose total is the largest that a correct service returns.
  * @param pageSize  `auto`, or the configured size; smaller sizes are tried when it is refused
- * @throws WaybillError any error of a request, except a refused page size while a smaller one is
- * left
+ * @throws WaybillError any error of a request, except a refused page size while a smaller one is left
  */
 export async function calibrate(source: Source, pageSize: number | 'auto', signal: AbortSignal): Promise<Calibration> {
   const ask: Ask = (page, size) => source.page({ query: {}, page, pageSize: size }, signal);
@@ -90,9 +85,8 @@ export async function calibrate(source: Source, pageSize: number | 'auto', signa
 }
 
 /**
- * The error text of a service that answers a query without matches with 404; undefined when it
- * answers with an empty page. Only valid for a service that answers the unbounded query: otherwise
- * the address may be wrong.
+ * The error text of a service that answers a query without matches with 404; undefined when it answers with an empty page. Only valid for a
+ * service that answers the unbounded query: otherwise the address may be wrong.
  */
 export async function emptyIsMissing(source: Source, pageSize: number, signal: AbortSignal): Promise<string | undefined> {
   try {

@@ -1,7 +1,6 @@
 /**
- * Closes a window of the ledger with a proof or as a gap, and retries gaps. Each outcome is one
- * call of the journal, which alone moves `closedUntil` and the frontier. Recounts are in
- * recount.ts.
+ * Closes a window of the ledger with a proof or as a gap, and retries gaps. Each outcome is one call of the journal, which alone moves
+ * `closedUntil` and the frontier. Recounts are in recount.ts.
  */
 import { WaybillError } from '../errors/errors.ts';
 import type { CollectedPage, CollectJournal } from '../model/journal.ts';
@@ -67,10 +66,7 @@ export interface Pace {
 
 const paceMs = 2_000;
 
-/**
- * This many consecutive gaps with the reason `out_of_range` show that the service ignores the time
- * filter.
- */
+/** This many consecutive gaps with the reason `out_of_range` show that the service ignores the time filter. */
 const maxOutOfRangeWindows = 3;
 const outOfRangeMessage = 'three windows in a row received records of other times: the service ignores the time filter';
 
@@ -86,10 +82,7 @@ export class WindowCloser {
   /** No wider query can be counted. */
   #widestCount: Micros = Infinity;
   #proven = false;
-  /**
-   * The last windows of the live range all received records of other times. Read from the ledger,
-   * so that it survives a restart.
-   */
+  /** The last windows of the live range all received records of other times. Read from the ledger, so that it survives a restart. */
   #ignoresTimeFilter = false;
   readonly #recounter: Recounter;
 
@@ -122,9 +115,7 @@ export class WindowCloser {
     return this.#recounter;
   }
 
-  /**
-   * Checks the last windows for records of other times. Called at the start, and after each window.
-   */
+  /** Checks the last windows for records of other times. Called at the start, and after each window. */
   async checkTimeFilter(): Promise<void> {
     const latest = await this.#parts.journal.latest(this.#source, maxOutOfRangeWindows);
     const ignoresTimeFilter =
@@ -164,8 +155,7 @@ export class WindowCloser {
     if (!next) return false;
     const window = await this.#withEmptyDays(next, from, Math.min(end ?? Infinity, serverNow - closeDelay), signal);
     const read = await this.#readNext(window, width, range, signal);
-    // A clock may have been set back in the meantime: then the close delay has not passed by the
-    // corrected time.
+    // A clock may have been set back in the meantime: then the close delay has not passed by the corrected time.
     if (!read || !this.#isDue(read.window)) return true;
     // mutant: record-window
     await this.#record(read.window, read.verdict, 1, false);
@@ -226,9 +216,7 @@ export class WindowCloser {
     return total === 0 ? stretch : window;
   }
 
-  /**
-   * Reads a window of a range, halved until it can be read in one piece. Undefined while suspended.
-   */
+  /** Reads a window of a range, halved until it can be read in one piece. Undefined while suspended. */
   async #readNext(
     whole: Window,
     requestWidth: Micros,
@@ -290,10 +278,7 @@ export class WindowCloser {
     return true;
   }
 
-  /**
-   * A window of the ledger keeps its edges, except a gap that is too much for the service to
-   * answer.
-   */
+  /** A window of the ledger keeps its edges, except a gap that is too much for the service to answer. */
   async #reread(window: LedgerWindow, recount: boolean, signal: AbortSignal): Promise<void> {
     const outcome = await this.#read(window, window.query, (await this.#mayBeDivided(window, signal)) ? 'refused' : 'none', signal);
     if ('kind' in outcome) {
@@ -304,10 +289,7 @@ export class WindowCloser {
     if (verdict && this.#parts.serverClock.established()) await this.#record(window, verdict, window.attempts + 1, recount);
   }
 
-  /**
-   * A gap is not divided if the service now counts fewer records than it showed before: it would be
-   * unknown which half lost them.
-   */
+  /** A gap is not divided if the service now counts fewer records than it showed before: it would be unknown which half lost them. */
   async #mayBeDivided(window: LedgerWindow, signal: AbortSignal): Promise<boolean> {
     if (window.state !== 'gap' || window.reason !== 'unreadable' || lowerHalf(window) === undefined) return false;
     if (maxTotalOf(window) === 0) return true;

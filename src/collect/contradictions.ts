@@ -1,8 +1,7 @@
 /**
- * Compares what the service shows without times with what it finds by times. A proof counts the
- * matches of a query with times, so it says nothing about a record that no such query finds: a
- * service may read the times of queries in another zone, ignore their seconds, or hold records
- * that are dated outside of every window. Records from both ends of the unbounded query show that.
+ * Compares what the service shows without times with what it finds by times. A proof counts the matches of a query with times, so it says
+ * nothing about a record that no such query finds: a service may read the times of queries in another zone, ignore their seconds, or hold
+ * records that are dated outside of every window. Records from both ends of the unbounded query show that.
  */
 import { codeOf } from '../errors/errors.ts';
 import type { CollectedRecord } from '../model/journal.ts';
@@ -118,8 +117,7 @@ export interface Shortfall {
 }
 
 /**
- * Compares the total of the unbounded query with that of a query for all times, in which no record that a window
- * can hold is missing.
+ * Compares the total of the unbounded query with that of a query for all times, in which no record that a window can hold is missing.
  * @returns undefined unless the second is smaller three times in a row: records come and go meanwhile
  */
 export async function notCountedByTime(

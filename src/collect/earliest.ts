@@ -1,7 +1,6 @@
 /**
- * Finds where the history of a service begins (`start: earliest`): at its first record in ascending
- * order if the service counts none before it, else by counts, halving the time. No record that is
- * visible now is dated between 1970 and the result.
+ * Finds where the history of a service begins (`start: earliest`): at its first record in ascending order if the service counts none before
+ * it, else by counts, halving the time. No record that is visible now is dated between 1970 and the result.
  */
 import type { Micros } from '../model/time.ts';
 import type { Requester } from './requester.ts';
@@ -18,10 +17,7 @@ interface Earliest {
 /** Larger than the error of a bound of a query, which is less than a second. */
 const slack = 2 * secondMicros;
 
-/**
- * Sends about forty requests at most. For a service without records the result is server time less
- * `closeDelay`.
- */
+/** Sends about forty requests at most. For a service without records the result is server time less `closeDelay`. */
 export async function earliest(
   requester: Pick<Requester, 'ask' | 'count'>,
   paging: Paging,

@@ -18,10 +18,7 @@ const maxExamined = 100;
 
 export type Text = Pick<CollectedRecord, 'text'>;
 
-/**
- * True if the record shows the field with a value that is not empty. A key inside a text has its
- * quotation marks escaped.
- */
+/** True if the record shows the field with a value that is not empty. A key inside a text has its quotation marks escaped. */
 export function shows({ text }: Text, field: WatchedField): boolean {
   const key = `"${field}"`;
   for (let at = text.indexOf(key); at !== -1; at = text.indexOf(key, at + key.length)) {

@@ -1,7 +1,6 @@
 /**
- * A hand count compares the total that the service returns for one small window with the records
- * returned for that window. Every proof assumes that both are equal. The result
- * proves nothing: it tells the operator early whether windows will stay gaps.
+ * A hand count compares the total that the service returns for one small window with the records returned for that window. Every proof
+ * assumes that both are equal. The result proves nothing: it tells the operator early whether windows will stay gaps.
  */
 import { codeOf } from '../errors/errors.ts';
 import type { Window } from '../model/ledger.ts';
@@ -44,11 +43,9 @@ export interface Counting {
 }
 
 /**
- * Counts one window in the middle of all records, in three requests if the numbers agree at
- * once.
+ * Counts one window in the middle of all records, in three requests if the numbers agree at once.
  * @param total  of all records that the client may see, from calibration
- * @returns undefined when nothing can be counted: no records, no usable total, no readable page, or
- * too many records in one second
+ * @returns undefined when nothing can be counted: no records, no usable total, no readable page, or too many records in one second
  * @throws what a request throws that cannot be retried, and the signal's reason
  */
 export async function handCount(counting: Counting, total: number, signal: AbortSignal): Promise<HandCount | undefined> {
@@ -70,10 +67,7 @@ export async function handCount(counting: Counting, total: number, signal: Abort
   }
 }
 
-/**
- * Neither at the old end, where the service may delete records, nor at the new end, where records
- * still arrive.
- */
+/** Neither at the old end, where the service may delete records, nor at the new end, where records still arrive. */
 async function smallWindow(
   counting: Counting,
   total: number,

@@ -1,7 +1,6 @@
 /**
- * Lets long work hand control back to the scheduler between two requests, also while one request is
- * retried. The work does not know what the scheduler does in the meantime. The scheduler iterates
- * over the work and decides at each step.
+ * Lets long work hand control back to the scheduler between two requests, also while one request is retried. The work does not know what
+ * the scheduler does in the meantime. The scheduler iterates over the work and decides at each step.
  */
 export class Handoff {
   #scheduler: { readonly isWanted: () => boolean; readonly handedBack: (handedBack: HandedBack) => void } | undefined;
@@ -11,10 +10,7 @@ export class Handoff {
     return this.#scheduler?.isWanted() ?? false;
   }
 
-  /**
-   * For the work: hands control back if the scheduler wants it, and resolves when the work may
-   * continue; at once without a scheduler.
-   */
+  /** For the work: hands control back if the scheduler wants it, and resolves when the work may continue; at once without a scheduler. */
   async offer(): Promise<void> {
     const scheduler = this.#scheduler;
     // mutant: poll-between-pages
@@ -34,8 +30,7 @@ export class Handoff {
     let handedBack: HandedBack | undefined;
     let offered = this.#listen(isWanted);
     const done = work();
-    // A failure while the scheduler is busy must not count as unhandled; `race` reports it
-    // afterwards.
+    // A failure while the scheduler is busy must not count as unhandled; `race` reports it afterwards.
     done.catch(() => undefined);
     try {
       for (;;) {

@@ -29,10 +29,7 @@ interface LivePollParts {
 
 const maxPages = 20;
 
-/**
- * Where the next poll continues after a poll that stopped at its 20th page: it queries from `from`,
- * and skips `skip` pages.
- */
+/** Where the next poll continues after a poll that stopped at its 20th page: it queries from `from`, and skips `skip` pages. */
 export interface Resume {
   readonly from: Micros;
   readonly skip: number;
@@ -52,11 +49,9 @@ export class LivePoll {
   }
 
   /**
-   * Reads up to 20 pages. If there are more, the next poll starts 2 s before the newest time read,
-   * without the overlap. If 20 pages or more are within two seconds, that would be no progress: the
-   * next poll has the same start, and skips the pages read. After unreadable pages the next poll
-   * continues in the same way, but instead of skipping pages it starts after the second of the newest
-   * time read.
+   * Reads up to 20 pages. If there are more, the next poll starts 2 s before the newest time read, without the overlap. If 20 pages or more
+   * are within two seconds, that would be no progress: the next poll has the same start, and skips the pages read. After unreadable pages
+   * the next poll continues in the same way, but instead of skipping pages it starts after the second of the newest time read.
    */
   async poll(serverNow: Micros, signal: AbortSignal): Promise<void> {
     const { journal, sourceId, clock, pages, overlap } = this.#parts;

@@ -1,9 +1,7 @@
 /**
- * Decides which page of a query comes next, by the responses and refusals so far. It sends nothing.
- * Every pass ends, whatever the service returns: pages must bring new records. After the end that
- * the total counts, three pages without a new record end the pass; before that end, twenty. In
- * total, the places requested may not exceed the total plus four times the records received, and a
- * margin.
+ * Decides which page of a query comes next, by the responses and refusals so far. It sends nothing. Every pass ends, whatever the service
+ * returns: pages must bring new records. After the end that the total counts, three pages without a new record end the pass; before that
+ * end, twenty. In total, the places requested may not exceed the total plus four times the records received, and a margin.
  */
 import { codeOf, WaybillError } from '../errors/errors.ts';
 import { isCapped, sizesBelow } from './page-size.ts';
@@ -37,10 +35,7 @@ const maxUnreadable = 20;
 const maxRepeats = 20;
 /** This many consecutive empty pages are the end, whatever the total. */
 const maxEmptyPages = 20;
-/**
- * This many consecutive pages without a new record are the end, before and after the end that the
- * total counts.
- */
+/** This many consecutive pages without a new record are the end, before and after the end that the total counts. */
 const maxFruitlessPages = 20;
 const maxFruitlessPagesPastTotal = 3;
 /** Of this many places after the total, one must bring a new record. */
@@ -52,10 +47,7 @@ export class PageCursor {
   readonly #paging: Paging;
   /** The full page size of this pass. */
   #granted: number;
-  /**
-   * The size of the next page. It may shrink to a divisor of the full size, so that pages stay
-   * aligned.
-   */
+  /** The size of the next page. It may shrink to a divisor of the full size, so that pages stay aligned. */
   #size: number;
   /** The full size before a short first page suggested a smaller one. */
   #guessedFrom: number | undefined;
@@ -162,14 +154,12 @@ export class PageCursor {
     const isFruitless = this.#received.size === before;
     this.#maxReceived = Math.max(this.#maxReceived, this.#received.size);
     this.#repeats = this.#previous && sameRecords(this.#previous, answer) ? this.#repeats + 1 : 0;
-    // Some services repeat the last page after the end. But two pages may be equal by chance if
-    // records of one time change their order: before the end that the total counts, one repeat does
-    // not end the pass.
+    // Some services repeat the last page after the end. But two pages may be equal by chance if records of one time change their order:
+    // before the end that the total counts, one repeat does not end the pass.
     const isPast = answer.total === undefined ? this.#size === this.#granted : this.#offset >= answer.total;
     if (this.#repeats > 0 && (isPast || this.#repeats >= maxRepeats)) return true;
-    // The answer has another page number than expected. Either the service repeats its last page, or
-    // its page numbers are wrong. A new record excludes the first. Before the end that the total
-    // counts, a page may bring no new record by chance.
+    // The answer has another page number than expected. Either the service repeats its last page, or its page numbers are wrong. A new
+    // record excludes the first. Before the end that the total counts, a page may bring no new record by chance.
     if (isFruitless && answer.page !== undefined && answer.page !== this.#page + (this.#shift ?? 0) && (isPast || this.#repeats > 0))
       return true;
     this.#fruitless = isFruitless && answer.records.length > 0 ? this.#fruitless + 1 : 0;
@@ -178,8 +168,7 @@ export class PageCursor {
 
   /** Adopts a smaller page size than requested. @returns true when the pass restarts with it */
   #followGrantedSize({ records: { length }, pageSize, total }: Answer): boolean {
-    // Believes the reported size only if the page has as many records and more pages follow: a last page
-    // may report its length as its size.
+    // Believes the reported size only if the page has as many records and more pages follow: a last page may report its length as its size.
     const isLess = /* mutant: granted-size */ pageSize !== undefined && pageSize < this.#size && length === pageSize && length > 0;
     if (isLess && isCapped(length, this.#size, total, this.#offset)) {
       this.#paging.size = length;
@@ -191,9 +180,8 @@ export class PageCursor {
     } else if (isLess && total === undefined && this.isAtStart) this.#granted = this.#size = length;
     // mutant: short-first-page
     if (this.isAtStart && isCapped(length, this.#size, total)) {
-      // A short first page below the total: an unreported cap, or rows that are counted and not
-      // shown, or a wrong total. So the size holds for this pass only, and later passes request the
-      // full size.
+      // A short first page below the total: an unreported cap, or rows that are counted and not shown, or a wrong total. So the size holds
+      // for this pass only, and later passes request the full size.
       this.#guessedFrom = this.#size;
       this.#granted = this.#size = length;
     }
@@ -218,8 +206,7 @@ export class PageCursor {
       this.#minSize = this.#size = larger.size;
       this.#granted = Math.max(this.#granted, this.#minSize);
     }
-    // The service answered earlier pages of this size and refuses this one: it does not page so deep.
-    // Smaller pages read up to that depth.
+    // The service answered earlier pages of this size and refuses this one: it does not page so deep. Smaller pages read up to that depth.
     const isTooDeep = code === 'page_refused' && !this.isAtStart && !larger;
     // Smaller pages of the query would be empty too: some services send no body for no records.
     if (thrown instanceof WaybillError && thrown.isEmpty)
@@ -236,10 +223,7 @@ export class PageCursor {
     return { kind: 'refused', page: this.#page, pageSize: this.#size };
   }
 
-  /**
-   * A larger page was answered here, so smaller pages are refused for their size: an unreadable
-   * place is not narrowed any further.
-   */
+  /** A larger page was answered here, so smaller pages are refused for their size: an unreadable place is not narrowed any further. */
   #largerAnswered(code: string | undefined): { readonly size: number; readonly thrown: unknown } | undefined {
     const malformed = this.#malformed;
     return code === 'page_refused' && malformed?.offset === this.#offset && this.#size < malformed.size ? malformed : undefined;

@@ -44,10 +44,7 @@ const unstoppable = new AbortController().signal;
 
 export class PageStore {
   readonly #parts: PageStoreParts;
-  /**
-   * The start of the first live poll: no poll waited for records dated earlier, so their delay is
-   * not measured.
-   */
+  /** The start of the first live poll: no poll waited for records dated earlier, so their delay is not measured. */
   polledFrom: Micros | undefined;
   /** By second: the new records that queries other than that of their window have shown, and some of them. */
   readonly #inHand = new Map<Micros, { records: number; readonly samples: Sample[] }>();
@@ -154,10 +151,7 @@ export class PageStore {
     return window !== undefined && window.from >= journal.progress(sourceId).live.closedUntil ? closeDelay : Infinity;
   }
 
-  /**
-   * The delay until a record becomes visible cannot be measured while history is read for the first
-   * time.
-   */
+  /** The delay until a record becomes visible cannot be measured while history is read for the first time. */
   #isHistory(window: CollectedPage['window'], serverNow: Micros): boolean {
     if (window === undefined) return false;
     const { sourceId, journal, closeDelay } = this.#parts;
@@ -166,9 +160,8 @@ export class PageStore {
   }
 
   /**
-   * While history is read, waits for sinks that lag, so that they read the records from memory: to read
-   * them back from the file costs more than a short wait. The wait is bounded, and a sink without
-   * progress is not waited for: it delays only itself.
+   * While history is read, waits for sinks that lag, so that they read the records from memory: to read them back from the file costs more
+   * than a short wait. The wait is bounded, and a sink without progress is not waited for: it delays only itself.
    */
   async #waitForSinks(): Promise<void> {
     const { journal, clock } = this.#parts;

@@ -1,8 +1,7 @@
 /**
- * How far a live poll reaches back before the newest record of the polls before it, because records
- * become visible out of order. The overlap follows the measured depths, so that a poll reads few
- * records twice. It decides only how soon a record is found: closing its window finds every record
- * that no poll reached. It sends nothing and reads no clock.
+ * How far a live poll reaches back before the newest record of the polls before it, because records become visible out of order. The
+ * overlap follows the measured depths, so that a poll reads few records twice. It decides only how soon a record is found: closing its
+ * window finds every record that no poll reached. It sends nothing and reads no clock.
  */
 import type { Micros } from '../model/time.ts';
 import { secondMicros } from './windows.ts';
@@ -12,10 +11,7 @@ export const fullOverlap: Micros = 120 * secondMicros;
 const fullEveryMs = 600_000;
 /** Upper bounds of the depths that are counted, µs. */
 const depths: readonly Micros[] = [0, 1, 2, 5, 10, 20, 30, 60].map((seconds) => seconds * secondMicros);
-/**
- * Of this many new records, one may be older than the overlap reaches. With fewer records nothing is
- * measured.
- */
+/** Of this many new records, one may be older than the overlap reaches. With fewer records nothing is measured. */
 const recordsPerDeeper = 1_000;
 /** A measurement counts for one to two hours, and longer if records are few. */
 const periodMs = 3_600_000;
@@ -52,8 +48,7 @@ export class PollOverlap {
 
   /**
    * A poll found a new record.
-   * @param depth  µs by which it is older than the newest record of the polls before; negative for a
-   * younger one
+   * @param depth  µs by which it is older than the newest record of the polls before; negative for a younger one
    */
   found(depth: Micros): void {
     const place = depths.findIndex((bound) => depth <= bound);

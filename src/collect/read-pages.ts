@@ -1,10 +1,8 @@
 /**
- * One pass over the pages of a query, in ascending order. A pass ends at a short page, and never
- * because it has read as many records as the total: a total that lags would end the pass before a
- * new record, and then prove the window without it. A short page is not the end while the total
- * counts more rows than the pages so far: the service may remove rows from a page after it has
- * counted them. Each answered page is yielded, whatever its length or number. The next page may be
- * requested while the caller stores a page.
+ * One pass over the pages of a query, in ascending order. A pass ends at a short page, and never because it has read as many records as the
+ * total: a total that lags would end the pass before a new record, and then prove the window without it. A short page is not the end while
+ * the total counts more rows than the pages so far: the service may remove rows from a page after it has counted them. Each answered page
+ * is yielded, whatever its length or number. The next page may be requested while the caller stores a page.
  */
 import { codeOf, messageOf, WaybillError } from '../errors/errors.ts';
 import type { WindowQuery } from '../model/source.ts';
@@ -43,16 +41,11 @@ interface PassOptions {
    * grants. Also called for a page that the service refuses: then the pass ends there.
    */
   readonly unreadable: (page: number, thrown: unknown, pageSize: number) => void;
-  /**
-   * Called when the query is refused or not answered in time: true if the caller will request
-   * less instead. Then the pass ends.
-   */
+  /** Called when the query is refused or not answered in time: true if the caller will request less instead. Then the pass ends. */
   readonly isTooMuch?: (refused: PageRefused) => Promise<boolean>;
 }
 
-/**
- * Yields the pages of a query in order, each once unless the pass restarts with another page size.
- */
+/** Yields the pages of a query in order, each once unless the pass restarts with another page size. */
 export async function* pass(options: PassOptions): AsyncGenerator<PassPage, void, void> {
   const { requester, query, pagesMax, signal } = options;
   const cursor = new PageCursor(options.paging, options.skip);

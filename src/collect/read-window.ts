@@ -1,7 +1,6 @@
 /**
- * Reads a window until the service itself confirms by a count that nothing is missing, or until
- * further passes find nothing new. `counted` in window-tally.ts states the theorem that makes an
- * equal count a proof.
+ * Reads a window until the service itself confirms by a count that nothing is missing, or until further passes find nothing new. `counted`
+ * in window-tally.ts states the theorem that makes an equal count a proof.
  */
 import { messageOf } from '../errors/errors.ts';
 import type { Verdict, Window } from '../model/ledger.ts';
@@ -39,10 +38,7 @@ export interface Caps {
   largest: number;
 }
 
-/**
- * A window is proven, is a gap, or is to be halved; while the source is suspended nothing is
- * decided.
- */
+/** A window is proven, is a gap, or is to be halved; while the source is suspended nothing is decided. */
 export type Outcome = Verdict | Split | { readonly kind: 'suspended' };
 
 /** The windows that may be split: any window, only a window that the service cannot answer as a whole, or none. */
@@ -156,25 +152,22 @@ async function capped({ reading, query, splitting, signal }: WindowRead, total: 
 }
 
 /**
- * True if the service may have capped the total of the window: neither an earlier total nor the
- * total of the unbounded query is larger. Without a cap, the unbounded total is larger, unless the
- * window holds all records.
+ * True if the service may have capped the total of the window: neither an earlier total nor the total of the unbounded query is larger.
+ * Without a cap, the unbounded total is larger, unless the window holds all records.
  */
 async function mayBeCap({ requester, paging, caps }: Reading, query: WindowQuery, total: number, signal: AbortSignal): Promise<boolean> {
   if (total < minCap || total < caps.largest) return false;
   const unbounded = await requester.count({}, paging.first, signal);
   caps.largest = Math.max(caps.largest, total, unbounded.total ?? 0);
   if (total >= caps.largest) return true;
-  // The unbounded total is the largest so far. If the service raised its cap just now, the total of the
-  // window is from before that.
+  // The unbounded total is the largest so far. If the service raised its cap just now, the total of the window is from before that.
   return (await requester.count(query, paging.first, signal)).total !== total;
 }
 
 /**
- * True if the width of a query is the reason why the service refuses it or does not answer in time:
- * the service answers the same page for the first or the last second of the window. If it answers
- * neither, halving would not help. If it answers a smaller page of the same query in time, the page is
- * too large and not the query.
+ * True if the width of a query is the reason why the service refuses it or does not answer in time: the service answers the same page for
+ * the first or the last second of the window. If it answers neither, halving would not help. If it answers a smaller page of the same query
+ * in time, the page is too large and not the query.
  */
 async function isForWidth(
   { requester, paging }: Reading,

@@ -1,8 +1,7 @@
 /**
- * Recounts closed windows. An equal count shows that no record was added. After a greater count the
- * window is read again. A smaller count is not trusted at once: the window is recounted after
- * `closeDelay`, and then the count of another window shows the cause. Either records of this window
- * were deleted, or the client has lost the right to see records.
+ * Recounts closed windows. An equal count shows that no record was added. After a greater count the window is read again. A smaller count
+ * is not trusted at once: the window is recounted after `closeDelay`, and then the count of another window shows the cause. Either records
+ * of this window were deleted, or the client has lost the right to see records.
  */
 import type { CollectJournal } from '../model/journal.ts';
 import type { LedgerWindow, Remark, Suspension } from '../model/ledger.ts';
@@ -35,9 +34,7 @@ interface RecountParts {
   readonly reread: (window: LedgerWindow, signal: AbortSignal) => Promise<void>;
 }
 
-/**
- * A smaller correction of a clock does not matter: windows are closed much later than their end.
- */
+/** A smaller correction of a clock does not matter: windows are closed much later than their end. */
 export const steppedMicros = 5_000_000;
 /** Samples are drawn from this many windows: the windows with the most records. */
 const maxSampledWindows = 1_000;
@@ -57,10 +54,7 @@ export class Recounter {
     parts.suspensions.onEnd((suspension) => this.release(suspension));
   }
 
-  /**
-   * Asks for the total of the stored query. Under the assumptions of the proof an equal total shows
-   * that no record was added.
-   */
+  /** Asks for the total of the stored query. Under the assumptions of the proof an equal total shows that no record was added. */
   async recount(window: LedgerWindow, signal: AbortSignal): Promise<void> {
     const { sourceId, journal, suspensions, log, ages, now } = this.#parts;
     await this.#beginFullVisibility();
@@ -90,10 +84,7 @@ export class Recounter {
     await this.#parts.reread(window, signal);
   }
 
-  /**
-   * Recounts a random window if none with records was recounted for five minutes: lost rights are
-   * noticed in quiet times too.
-   */
+  /** Recounts a random window if none with records was recounted for five minutes: lost rights are noticed in quiet times too. */
   async checkSamples(serverNow: Micros, signal: AbortSignal): Promise<boolean> {
     const { clock, waits, random, suspensions, closeDelay } = this.#parts;
     if (clock.monotonic() - this.#countedAt < waits.sample) return false;
@@ -103,8 +94,7 @@ export class Recounter {
     const end = Math.min(serverNow, this.#parts.journal.progress(this.#parts.sourceId).live.closedUntil);
     const since = end - Math.max(this.#lastAge, dayMicros);
     const isUnchanged = await this.#lastFullVisibility(since);
-    // Without a window from before the last full visibility, any window that is not in doubt
-    // serves.
+    // Without a window from before the last full visibility, any window that is not in doubt serves.
     const windows = isUnchanged.length > 0 ? isUnchanged : (await this.#richest(since)).filter(({ reason }) => reason === undefined);
     const window = windows[Math.floor(random() * windows.length)];
     if (!window) return false;
@@ -116,9 +106,8 @@ export class Recounter {
   }
 
   /**
-   * Tests whether a suspension for `rows` may end. An operator can accept windows that shrank. The
-   * suspension may end when the first window that is not accepted shows all its records again. If all
-   * are accepted, it may end when the other windows were recounted too.
+   * Tests whether a suspension for `rows` may end. An operator can accept windows that shrank. The suspension may end when the first window
+   * that is not accepted shows all its records again. If all are accepted, it may end when the other windows were recounted too.
    */
   async test({ windows = [], shrunk }: Suspension, signal: AbortSignal): Promise<boolean> {
     this.#parts.suspensions.renew();
@@ -130,9 +119,8 @@ export class Recounter {
   }
 
   /**
-   * Recounts one more window during a suspension for `rows`, so that an operator sees all windows that
-   * shrank, and can accept them together. All windows of the last day are recounted, and older ones
-   * until one shows all its records.
+   * Recounts one more window during a suspension for `rows`, so that an operator sees all windows that shrank, and can accept them
+   * together. All windows of the last day are recounted, and older ones until one shows all its records.
    * @returns false when there is none left
    */
   async sampleRecount(suspension: Suspension, signal: AbortSignal): Promise<boolean> {
@@ -167,9 +155,8 @@ export class Recounter {
   }
 
   /**
-   * Before a suspension ends, schedules recounts. Each window that showed fewer records is due at
-   * once, unless an operator accepted it, and stays in doubt until then. Windows closed since the
-   * last full visibility are due too: the service may have hidden records already.
+   * Before a suspension ends, schedules recounts. Each window that showed fewer records is due at once, unless an operator accepted it, and
+   * stays in doubt until then. Windows closed since the last full visibility are due too: the service may have hidden records already.
    */
   async release({ reason, lastFullVisibility, windows = [], shrunk = [] }: Suspension): Promise<void> {
     const { sourceId, journal, now } = this.#parts;
@@ -187,10 +174,9 @@ export class Recounter {
   }
 
   /**
-   * Called when time went back: both clocks were ahead, and one was corrected. Windows with a close
-   * time in the future keep their proofs. If the close delay of such a window has not passed, the
-   * window is in doubt until then, and is counted again: an equal count proves it, even if its uids
-   * were deleted. The other windows are recounted at the ages that they have not reached.
+   * Called when time went back: both clocks were ahead, and one was corrected. Windows with a close time in the future keep their proofs.
+   * If the close delay of such a window has not passed, the window is in doubt until then, and is counted again: an equal count proves it,
+   * even if its uids were deleted. The other windows are recounted at the ages that they have not reached.
    */
   async closedAhead(at: Micros): Promise<void> {
     const { sourceId, journal, log, closeDelay, ages } = this.#parts;
@@ -216,9 +202,8 @@ export class Recounter {
   }
 
   /**
-   * Finds the cause when a window shows fewer records than before, by the count of another window.
-   * If that shows all its records, records of this window were deleted. If it shows fewer too, the
-   * service hides records, and the source is suspended.
+   * Finds the cause when a window shows fewer records than before, by the count of another window. If that shows all its records, records
+   * of this window were deleted. If it shows fewer too, the service hides records, and the source is suspended.
    * @param total  the count of the window now
    */
   async causeOfFewer(window: LedgerWindow, total: number, signal: AbortSignal): Promise<'shrunk' | 'suspended' | 'unknown'> {
@@ -247,9 +232,8 @@ export class Recounter {
   }
 
   /**
-   * The window to compare with: the window with the most records of the last day; else the newest
-   * window, which the service deletes last. If there is no other window, a proven window of the last
-   * day is compared with itself.
+   * The window to compare with: the window with the most records of the last day; else the newest window, which the service deletes last.
+   * If there is no other window, a proven window of the last day is compared with itself.
    */
   async #other(window: LedgerWindow): Promise<LedgerWindow | undefined> {
     const since = this.#parts.now() - dayMicros;
@@ -268,10 +252,7 @@ export class Recounter {
     if (windows.length > 0) suspensions.foundFullVisibility(windows.reduce((least, { closed }) => Math.min(least, closed), Infinity));
   }
 
-  /**
-   * Windows closed before the last full visibility, the most records first; a window that waits for
-   * a recount is among them.
-   */
+  /** Windows closed before the last full visibility, the most records first; a window that waits for a recount is among them. */
   async #lastFullVisibility(since: Micros): Promise<readonly LedgerWindow[]> {
     return (await this.#richest(since)).filter((window) => this.#parts.suspensions.isFullyVisible(window));
   }
@@ -334,8 +315,7 @@ export class Recounter {
     // mutant: recount-uids
     const counted = { total, isNew: 'records' in answer && (await journal.lacks({ source: sourceId, ...answer })) };
     if (!this.#parts.isTimeKnown()) throw new ClockLost();
-    // A window closed since may have been read while the service hid records: its equal count shows
-    // nothing.
+    // A window closed since may have been read while the service hid records: its equal count shows nothing.
     if ((window.total ?? 0) === 0 || !isFullyVisible) return counted;
     this.#countedAt = clock.monotonic();
     if (total !== undefined && total >= (window.total ?? 0)) suspensions.foundFullVisibility();

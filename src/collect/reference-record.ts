@@ -1,7 +1,6 @@
 /**
- * A reference record of a field: a record of a proven window that showed the field. When a page
- * lacks the field, the reference record is read again. If that still shows the field, the records
- * of the page lack it themselves; else the right to see it is lost.
+ * A reference record of a field: a record of a proven window that showed the field. When a page lacks the field, the reference record is
+ * read again. If that still shows the field, the records of the page lack it themselves; else the right to see it is lost.
  */
 import { codeOf } from '../errors/errors.ts';
 import type { CollectedRecord } from '../model/journal.ts';

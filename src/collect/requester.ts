@@ -1,7 +1,6 @@
 /**
- * Repeats a request to a source until a usable answer arrives. An unreachable source makes no gap:
- * the request waits. The caller handles what a retry cannot help: a page that stays unreadable, or
- * a refused page size.
+ * Repeats a request to a source until a usable answer arrives. An unreachable source makes no gap: the request waits. The caller handles
+ * what a retry cannot help: a page that stays unreadable, or a refused page size.
  */
 import { backoff } from '../time/backoff.ts';
 import { codeOf, WaybillError, messageOf } from '../errors/errors.ts';
@@ -55,8 +54,7 @@ type Failing = 'this' | 'some' | 'all';
 
 interface RetryPolicy {
   /**
-   * A request fails after `failures` failures if `others` other requests were answered in the
-   * meantime: it may be too much for the service.
+   * A request fails after `failures` failures if `others` other requests were answered in the meantime: it may be too much for the service.
    */
   readonly failures: number;
   readonly others: number;
@@ -71,9 +69,7 @@ const usual: RetryPolicy = { failures: 8, others: 3, malformed: 3, isCompared: t
 export const attemptsWhereSmallerWorks: RetryPolicy = { ...usual, failures: 4, others: 2 };
 /** For a request that only classifies the failure of another. */
 const brief: RetryPolicy = { failures: 2, others: 1, malformed: 1, isCompared: false };
-/**
- * While nothing else is requested: after every four failures, one attempt sends the unbounded query instead.
- */
+/** While nothing else is requested: after every four failures, one attempt sends the unbounded query instead. */
 const unboundedEvery = 4;
 const defaultCloseDelayMs = 900_000;
 const textDecoder = new TextDecoder('utf-8');
@@ -113,10 +109,7 @@ export class Requester {
   readonly #handoff: Pick<Handoff, 'offer'> | undefined;
   readonly #suspensions: Suspensions | undefined;
   readonly #waits: Waits;
-  /**
-   * Requests that are refused with fresh tokens too: the suspension ends when the last of them is
-   * answered.
-   */
+  /** Requests that are refused with fresh tokens too: the suspension ends when the last of them is answered. */
   #refusals = 0;
   #woken = new AbortController();
   /** Number of usable responses so far. */
@@ -158,10 +151,9 @@ export class Requester {
   }
 
   /**
-   * Requests a page until a well-formed answer arrives that is not cached, and reads its records.
-   * While every request fails it waits, so an error concerns this request alone.
-   * @throws WaybillError `page_malformed` (three times unreadable), `page_refused`,
-   * `page_not_found`; or the signal's reason
+   * Requests a page until a well-formed answer arrives that is not cached, and reads its records. While every request fails it waits, so an
+   * error concerns this request alone.
+   * @throws WaybillError `page_malformed` (three times unreadable), `page_refused`, `page_not_found`; or the signal's reason
    */
   async ask(request: PageRequest, signal: AbortSignal, retryPolicy?: RetryPolicy): Promise<Answer> {
     return this.#repeat(request, (page) => this.#read(request, page), signal, retryPolicy);
@@ -180,8 +172,7 @@ export class Requester {
   }
 
   /**
-   * True if the service answers the request, readable or not, and does not refuse it. Outages
-   * are waited for. Default size: the smallest.
+   * True if the service answers the request, readable or not, and does not refuse it. Outages are waited for. Default size: the smallest.
    */
   async isAnswered(request: Omit<PageRequest, 'pageSize'> & { readonly pageSize?: number }, signal: AbortSignal): Promise<boolean> {
     try {
@@ -245,17 +236,13 @@ export class Requester {
     }
   }
 
-  /**
-   * Logs the failure, and waits: as long as the service requests, else with full jitter and
-   * exponential backoff.
-   */
+  /** Logs the failure, and waits: as long as the service requests, else with full jitter and exponential backoff. */
   async wait(thrown: unknown, failures: number, signal: AbortSignal, ms?: number): Promise<void> {
     this.#failed(thrown);
     const requested = ms ?? (thrown instanceof WaybillError ? thrown.retryAfterMs : undefined);
     const waitMs = requested ?? backoff(failures, this.#random);
     const fields = { source: this.sourceId, code: codeOf(thrown), retryInMs: Math.round(waitMs), error: thrown };
-    // An operator must replace a refused secret; a server that rotates secrets may need a moment to
-    // accept the new one.
+    // An operator must replace a refused secret; a server that rotates secrets may need a moment to accept the new one.
     if (codeOf(thrown) === 'token_refused') {
       if (failures < 3) this.#log.write('source.token_retried', fields);
       else this.#log.write('source.token_refused', fields);
@@ -352,9 +339,7 @@ export class Requester {
     return 'all';
   }
 
-  /**
-   * After every fourth failure: true if the unbounded query is answered at the first attempt.
-   */
+  /** After every fourth failure: true if the unbounded query is answered at the first attempt. */
   async #isUnboundedAnsweredNow({ query }: PageRequest, failures: number, signal: AbortSignal): Promise<boolean> {
     if ((failures + 1) % unboundedEvery !== 0 || (query.startTime === undefined && query.endTime === undefined)) return false;
     this.health.requests += 1;
@@ -368,8 +353,7 @@ export class Requester {
   }
 
   /**
-   * The right to read is missing: three attempts in a minute with a fresh token, then one a minute
-   * while suspended.
+   * The right to read is missing: three attempts in a minute with a fresh token, then one a minute while suspended.
    * @returns the wait in ms
    */
   async #refused(times: number, thrown: unknown): Promise<number> {
@@ -420,8 +404,7 @@ export class Requester {
     // mutant: cached-answer
     if (this.#serverClock.observe(page, newest) === 'accepted') return;
     throw new WaybillError('source_busy', `answer of "${this.sourceId}" is cached: it is older than an answer before it`, {
-      // No backoff: the server clock accepts answers again after enough of them agree with each
-      // other.
+      // No backoff: the server clock accepts answers again after enough of them agree with each other.
       retryAfterMs: cachedMs,
     });
   }
@@ -437,10 +420,7 @@ function isEnd({ page }: PageRequest, code: ErrorCode): boolean {
   return page !== undefined && page > 1 && code !== 'page_malformed';
 }
 
-/**
- * True if a request failed without an answer while others were answered; false if an answer
- * was unreadable.
- */
+/** True if a request failed without an answer while others were answered; false if an answer was unreadable. */
 export function isUnanswered(thrown: unknown): boolean {
   return codeOf(thrown) === 'page_malformed' && thrown instanceof Error && isOfThePage(thrown.cause);
 }

@@ -1,7 +1,6 @@
 /**
- * Decides what one source does next, one request at a time. The order: a live poll that is due,
- * closing windows, recounts and retries that are due, requested history. After ten closed windows
- * in a row, one item of lower priority gets a turn.
+ * Decides what one source does next, one request at a time. The order: a live poll that is due, closing windows, recounts and retries that
+ * are due, requested history. After ten closed windows in a row, one item of lower priority gets a turn.
  */
 import { codeOf } from '../errors/errors.ts';
 import type { CollectJournal } from '../model/journal.ts';
@@ -87,10 +86,7 @@ interface SourceView extends Pick<
 
 /** After this many closed windows in a row, work of lower priority gets a turn. */
 const closesInARow = 10;
-/**
- * A poll that stopped at its 20th page is continued without waiting for the poll interval. Two polls
- * start at least this far apart.
- */
+/** A poll that stopped at its 20th page is continued without waiting for the poll interval. Two polls start at least this far apart. */
 const resumeMs = 1_000;
 /**
  * While a window is read, the pause between two polls is as long as the last poll took, but no longer than
@@ -100,9 +96,8 @@ const maxCutInMs = 60_000;
 const pausedMs = 1_000;
 const maxIdleMs = 1_000;
 /**
- * Before the clock of the service is known, only windows that ended this long ago by both clocks
- * are read; less if `closeDelay` is short. Windows that still change would have to be read twice. No
- * proof relies on this age.
+ * Before the clock of the service is known, only windows that ended this long ago by both clocks are read; less if `closeDelay` is short.
+ * Windows that still change would have to be read twice. No proof relies on this age.
  */
 const maxEarlyAge: Micros = 3_600_000_000;
 const earlyCloseDelays = 4;
@@ -280,8 +275,7 @@ export class Collector {
   async #turn(signal: AbortSignal): Promise<boolean> {
     if (this.#livePollIsDue()) {
       await this.#livePoll(signal);
-      // After a poll that ended at its 20th page, or took longer than the poll interval, one other
-      // item gets a turn.
+      // After a poll that ended at its 20th page, or took longer than the poll interval, one other item gets a turn.
       if (this.#poll.resume === undefined && !this.#livePollIsDue()) return true;
     }
     let isBusy = false;
@@ -291,8 +285,7 @@ export class Collector {
         isBusy = await this.#next(signal);
       },
     );
-    // Live polls run between the requests of this work, also while it waits to repeat a request: new
-    // records are not delayed.
+    // Live polls run between the requests of this work, also while it waits to repeat a request: new records are not delayed.
     try {
       while ((await steps.next()).done !== true) await this.#livePoll(signal);
     } finally {
@@ -325,9 +318,8 @@ export class Collector {
   }
 
   /**
-   * Closes nothing until the clock of the service is known. First obtains the answers that confirm
-   * the clock measured before a restart. Then reads old windows. Then sends count requests for the
-   * answers that the live polls will not bring in time.
+   * Closes nothing until the clock of the service is known. First obtains the answers that confirm the clock measured before a restart.
+   * Then reads old windows. Then sends count requests for the answers that the live polls will not bring in time.
    */
   async #measure(signal: AbortSignal): Promise<boolean> {
     const { serverClock, paging, settings, clock, log } = this.#parts;
@@ -351,10 +343,7 @@ export class Collector {
     return true;
   }
 
-  /**
-   * After closing: recounts and retries that are due, samples, requests for idle times, then
-   * requested history.
-   */
+  /** After closing: recounts and retries that are due, samples, requests for idle times, then requested history. */
   async #retry(serverNow: Micros, signal: AbortSignal): Promise<boolean> {
     if (await this.#closer.retry(serverNow, signal)) return true;
     if (await this.#closer.recounter.checkSamples(serverNow, signal)) return true;
@@ -362,10 +351,7 @@ export class Collector {
     return this.backfiller.turn(serverNow, signal);
   }
 
-  /**
-   * When the clock went back, windows that were closed by the later time are checked again. The same
-   * check runs when the loop starts.
-   */
+  /** When the clock went back, windows that were closed by the later time are checked again. The same check runs when the loop starts. */
   async #checkTimeWentBack(serverNow: Micros): Promise<void> {
     const before = this.#latest;
     this.#latest = serverNow;
@@ -381,10 +367,7 @@ export class Collector {
     else await this.#suspensions.end('clock');
   }
 
-  /**
-   * While the source is suspended nothing is closed; once a minute a test shows whether the
-   * suspension may end.
-   */
+  /** While the source is suspended nothing is closed; once a minute a test shows whether the suspension may end. */
   async #test(suspension: Suspension, serverNow: Micros, signal: AbortSignal): Promise<boolean> {
     const { reason, fields = [] } = suspension;
     const { recounter } = this.#closer;
@@ -411,9 +394,8 @@ export class Collector {
   }
 
   /**
-   * A poll that continues the previous one waits until the window is read, so that a burst does not
-   * delay the proof. After a poll that took longer than the poll interval, the window gets as much
-   * time as the poll took.
+   * A poll that continues the previous one waits until the window is read, so that a burst does not delay the proof. After a poll that took
+   * longer than the poll interval, the window gets as much time as the poll took.
    */
   #livePollMayCutIn(): boolean {
     return this.#poll.resume === undefined && this.#livePollIsDue() && this.#parts.clock.monotonic() >= this.#cutInAt;
@@ -459,10 +441,7 @@ export class Collector {
     log.write('source.resumed', { source: settings.id, seconds });
   }
 
-  /**
-   * Sleeps until the next poll or until the clock of the service is known, at most a second,
-   * because windows and recounts become due.
-   */
+  /** Sleeps until the next poll or until the clock of the service is known, at most a second, because windows and recounts become due. */
   async #idle(signal: AbortSignal): Promise<void> {
     const { clock, serverClock } = this.#parts;
     const measuredMs = serverClock.remainingMs() || Infinity;

@@ -1,7 +1,4 @@
-/**
- * Sends requests to one source. Calibration uses it before there is a ledger; the scheduler uses it
- * afterwards.
- */
+/** Sends requests to one source. Calibration uses it before there is a ledger; the scheduler uses it afterwards. */
 import type { CollectJournal } from '../model/journal.ts';
 import type { ServerClock, Source } from '../model/source.ts';
 import type { Log, Meters, Tracer } from '../model/telemetry.ts';

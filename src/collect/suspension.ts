@@ -1,7 +1,6 @@
 /**
- * Suspends a source while the service shows fewer fields or records than before, or times that
- * cannot be right: nothing is closed until that has passed. There is one suspension at a time. The
- * ledger has a line for its begin and one for its end.
+ * Suspends a source while the service shows fewer fields or records than before, or times that cannot be right: nothing is closed until
+ * that has passed. There is one suspension at a time. The ledger has a line for its begin and one for its end.
  */
 import type { CollectJournal } from '../model/journal.ts';
 import { suspensionMessage, type LedgerWindow, type Suspension } from '../model/ledger.ts';
@@ -67,10 +66,7 @@ export class Suspensions {
     if (this.#current) this.#parts.log.write('source.still_suspended', { source: this.#parts.sourceId, ...fieldsOf(this.#current) });
   }
 
-  /**
-   * Sets what runs before a suspension ends: it schedules recounts of windows closed while the
-   * service may have hidden records.
-   */
+  /** Sets what runs before a suspension ends: it schedules recounts of windows closed while the service may have hidden records. */
   onEnd(release: (suspension: Suspension) => Promise<void>): void {
     this.#release = release;
   }
@@ -88,19 +84,13 @@ export class Suspensions {
     return this.#lastFullVisibility !== undefined && window.closed <= this.#lastFullVisibility;
   }
 
-  /**
-   * The recount of a fully visible window showed all its records; or the first window with records
-   * was closed at this time.
-   */
+  /** The recount of a fully visible window showed all its records; or the first window with records was closed at this time. */
   foundFullVisibility(at: Micros = this.#now()): void {
     this.#lastFullVisibility = at;
     this.#reportFullVisibility();
   }
 
-  /**
-   * A clock may be set back: a full visibility that is now in the future says nothing about windows
-   * closed from now on.
-   */
+  /** A clock may be set back: a full visibility that is now in the future says nothing about windows closed from now on. */
   wentBack(now: Micros): void {
     if (this.#lastFullVisibility !== undefined && this.#lastFullVisibility > now) this.foundFullVisibility(now);
   }

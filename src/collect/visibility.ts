@@ -31,9 +31,7 @@ interface VisibilityParts {
   readonly suspensions: Suspensions;
   readonly log: Log;
   readonly profile?: FieldsProfile | undefined;
-  /**
-   * Called with the first reference record of a field, to save it at once: it must survive a kill.
-   */
+  /** Called with the first reference record of a field, to save it at once: it must survive a kill. */
   readonly learned?: (() => Promise<void>) | undefined;
 }
 
@@ -68,17 +66,13 @@ export class VisibilityCheck {
     return this.#parts.suspensions.current !== undefined;
   }
 
-  /**
-   * True if the page may be stored without another request: then the next page may be requested
-   * early.
-   */
+  /** True if the page may be stored without another request: then the next page may be requested early. */
   isPlain(answer: Answer): boolean {
     return this.#missing(answer).length === 0;
   }
 
   /**
-   * True if the page may be stored. If fields are missing, reads the reference records. A page that may
-   * not be stored is read again later.
+   * True if the page may be stored. If fields are missing, reads the reference records. A page that may not be stored is read again later.
    */
   async admits(answer: Answer, signal: AbortSignal): Promise<boolean> {
     const { suspensions, journal, sourceId, log } = this.#parts;
@@ -110,11 +104,10 @@ export class VisibilityCheck {
   }
 
   /**
-   * True if the records of a page were written without the fields. A reference record has just shown
-   * the fields, but the right to see them may have come back after the page. So the page is requested
-   * a second time, and then the reference record. If the reference record shows the fields both before
-   * and after that, the right was there, and the records do not have the fields. If the page then has
-   * other records, it is read again.
+   * True if the records of a page were written without the fields. A reference record has just shown the fields, but the right to see them
+   * may have come back after the page. So the page is requested a second time, and then the reference record. If the reference record shows
+   * the fields both before and after that, the right was there, and the records do not have the fields. If the page then has other records,
+   * it is read again.
    */
   async #lacksThemselves(answer: Answer, fields: readonly WatchedField[], signal: AbortSignal): Promise<boolean> {
     const secondAnswer = await this.#requestAgain(answer.request, signal);
@@ -125,10 +118,7 @@ export class VisibilityCheck {
     return this.#missing(answer).length === 0;
   }
 
-  /**
-   * The records that the page shows now; none if it cannot be read any more: the caller then reads it
-   * again, and handles the error.
-   */
+  /** The records that the page shows now; none if it cannot be read any more: the caller then reads it again, and handles the error. */
   async #requestAgain(request: PageRequest, signal: AbortSignal): Promise<Answer['records']> {
     try {
       return (await this.#parts.requester.ask(request, signal)).records;
@@ -159,8 +149,7 @@ export class VisibilityCheck {
   }
 
   /**
-   * Adds to `found` a reference record for each field that a record of the window shows. Call
-   * `proven` with them once the window is proven.
+   * Adds to `found` a reference record for each field that a record of the window shows. Call `proven` with them once the window is proven.
    */
   candidates(records: Answer['records'], window: Window, found: ReferenceRecords): void {
     const requested = watchedFields.filter((field) => found[field] === undefined);
@@ -171,10 +160,7 @@ export class VisibilityCheck {
     }
   }
 
-  /**
-   * A window with these records was proven. The newest become reference records, because the
-   * service may delete old ones.
-   */
+  /** A window with these records was proven. The newest become reference records, because the service may delete old ones. */
   async proven(found: ReferenceRecords): Promise<void> {
     const newer = Object.entries(found).filter(([field, { time }]) => time >= (this.#referenceRecords[field as WatchedField]?.time ?? 0));
     const isFirst = newer.some(([field]) => this.#referenceRecords[field as WatchedField] === undefined);
@@ -195,10 +181,7 @@ export class VisibilityCheck {
     );
   }
 
-  /**
-   * The usual fields that no record of the page shows; a field without a reference record cannot be
-   * checked.
-   */
+  /** The usual fields that no record of the page shows; a field without a reference record cannot be checked. */
   #missing({ records }: Pick<Answer, 'records'>): WatchedField[] {
     const unchecked = this.#lackingThemselves.size === 0 ? records : records.filter(({ uid }) => !this.#lackingThemselves.has(uid));
     return this.#shares.missingIn(unchecked).filter((field) => this.#referenceRecords[field] !== undefined);

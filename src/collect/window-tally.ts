@@ -20,10 +20,7 @@ export type Step =
 /** The window is too much to be proven in one piece. */
 export interface Split {
   readonly kind: 'split';
-  /**
-   * Records in the window; undefined if the query is refused, or not answered in time, and a
-   * narrower one is answered.
-   */
+  /** Records in the window; undefined if the query is refused, or not answered in time, and a narrower one is answered. */
   readonly records: number | undefined;
   /** For the operator. */
   readonly message: string;
@@ -36,33 +33,19 @@ export interface Gap {
 }
 
 const maxPasses = 6;
-/**
- * Without a usable total no pass proves anything. More than one pass finds records that moved between
- * pages during an earlier pass.
- */
+/** Without a usable total no pass proves anything. More than one pass finds records that moved between pages during an earlier pass. */
 const passesWithoutTotal = 3;
-/**
- * With an unreadable place: after this many passes without a new record there is nothing else to
- * find.
- */
+/** With an unreadable place: after this many passes without a new record there is nothing else to find. */
 const maxFruitlessPasses = 2;
-/**
- * A pass that found a new record does not count as one of `maxPasses`; in all there are no more
- * than these.
- */
+/** A pass that found a new record does not count as one of `maxPasses`; in all there are no more than these. */
 const maxPassesWithFinds = 40;
-/**
- * A total below this is no sign of a cap, although it equals the largest that the source has ever
- * given.
- */
+/** A total below this is no sign of a cap, although it equals the largest that the source has ever given. */
 export const minCap = 100;
 
 export class WindowTally {
   readonly #window: Window;
   readonly #mayBeSplit: boolean;
-  /**
-   * Each uid received since the tally was cleared, and whether the window itself owns the record.
-   */
+  /** Each uid received since the tally was cleared, and whether the window itself owns the record. */
   readonly #seen = new Map<string, boolean>();
   /** Received before the tally was cleared: a gap reports all of it. */
   readonly #dropped = new Map<string, boolean>();
@@ -181,20 +164,17 @@ export class WindowTally {
   /**
    * Decides after a pass, by the total of an answer that the service sent after the last page.
    *
-   * The theorem: a total that equals the number of distinct records received for the same query
-   * proves that every matching record was received. The records received are a subset of the
-   * matching records, because an answer to the query held each of them. A finite set has no proper
-   * subset of its own size, so equal numbers mean equal sets. This needs three properties of the
-   * service: matching records only become more, totals are true, and a record keeps its identity.
-   * Nothing is assumed about order, page numbers, retries or restarts: a record that a pass misses
-   * makes the number smaller, so the window is read again. If one answer holds an identity twice
-   * there are fewer identities than records, and equal numbers prove nothing.
+   * The theorem: a total that equals the number of distinct records received for the same query proves that every matching record was
+   * received. The records received are a subset of the matching records, because an answer to the query held each of them. A finite set has
+   * no proper subset of its own size, so equal numbers mean equal sets. This needs three properties of the service: matching records only
+   * become more, totals are true, and a record keeps its identity. Nothing is assumed about order, page numbers, retries or restarts: a
+   * record that a pass misses makes the number smaller, so the window is read again. If one answer holds an identity twice there are fewer
+   * identities than records, and equal numbers prove nothing.
    *
-   * The total of the last page itself does not serve, although it saves a request: the service may
-   * count before it reads the page. A record that becomes visible in between is on the page and not
-   * in the total. It would hide another record that is in the total and not on the page.
-   * @param largestTotal  the largest total that the source has ever given: a total that equals it
-   * may be a cap
+   * The total of the last page itself does not serve, although it saves a request: the service may count before it reads the page. A record
+   * that becomes visible in between is on the page and not in the total. It would hide another record that is in the total and not on the
+   * page.
+   * @param largestTotal  the largest total that the source has ever given: a total that equals it may be a cap
    */
   counted(total: number | undefined, serverNow: Micros | undefined, largestTotal: number): Step {
     // mutant: window-total
@@ -237,10 +217,7 @@ export class WindowTally {
     return `received ${received}, the service counted ${total}`;
   }
 
-  /**
-   * A record that was received may have disappeared from the service: only records received from
-   * now on count for the proof.
-   */
+  /** A record that was received may have disappeared from the service: only records received from now on count for the proof. */
   #clear(): void {
     for (const [uid, isInWindow] of this.#seen) this.#dropped.set(uid, isInWindow);
     this.#seen.clear();

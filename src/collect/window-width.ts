@@ -1,15 +1,11 @@
 /**
- * Chooses the width of the next window of a range by the number of records in the last windows. The
- * service must be able to answer a query of this width. Each range has its own widths, because
- * history may hold more records in an hour than the present.
+ * Chooses the width of the next window of a range by the number of records in the last windows. The service must be able to answer a query
+ * of this width. Each range has its own widths, because history may hold more records in an hour than the present.
  */
 import type { Micros } from '../model/time.ts';
 import { nextWidth, secondMicros, wholeSecond } from './windows.ts';
 
-/**
- * A bound is tested again after this many windows, and after twice as many each time it is
- * confirmed.
- */
+/** A bound is tested again after this many windows, and after twice as many each time it is confirmed. */
 const windowsFirst = 8;
 const maxWindows = 1_024;
 
@@ -17,10 +13,7 @@ export class Widths {
   #width: Micros = Number.MAX_SAFE_INTEGER;
   /** The narrowest window that the service has refused or not answered in time. */
   readonly #refused = new Bound();
-  /**
-   * The smallest number of records with which a window could not be proven. The cause may have been
-   * temporary.
-   */
+  /** The smallest number of records with which a window could not be proven. The cause may have been temporary. */
   readonly #crowded = new Bound();
 
   /** @param pace  the width of the first windows, µs */

@@ -1,8 +1,7 @@
 /**
- * The arithmetic of windows, pure: the next window, its query, its next recount or retry. Edges are
- * whole seconds, so that a service that truncates times moves no record over an edge. They align
- * with the clock in UTC, so that days and hours of the ledger are also days and hours of the
- * service and of a SIEM.
+ * The arithmetic of windows, pure: the next window, its query, its next recount or retry. Edges are whole seconds, so that a service that
+ * truncates times moves no record over an edge. They align with the clock in UTC, so that days and hours of the ledger are also days and
+ * hours of the service and of a SIEM.
  */
 import type { Window } from '../model/ledger.ts';
 import type { WindowQuery } from '../model/source.ts';
@@ -14,18 +13,12 @@ const hourMicros = 60 * minuteMicros;
 export const dayMicros = 24 * hourMicros;
 const quarterMicros = 15 * minuteMicros;
 
-/**
- * The widths of windows, ascending: each divides the day, and divides the quarter of an hour or is
- * a multiple of it.
- */
+/** The widths of windows, ascending: each divides the day, and divides the quarter of an hour or is a multiple of it. */
 const widths: readonly Micros[] = Array.from({ length: dayMicros / secondMicros }, (_, i) => (i + 1) * secondMicros).filter(
   (width) => dayMicros % width === 0 && (quarterMicros % width === 0 || width % quarterMicros === 0),
 );
 
-/**
- * A window with more records is split if it can be: this stays below the usual caps of 10,000 on
- * deep paging and on counting.
- */
+/** A window with more records is split if it can be: this stays below the usual caps of 10,000 on deep paging and on counting. */
 export const recordsMax = 9_900;
 /** The width of a window is chosen for this many records: below `recordsMax`, because their density varies. */
 export const recordsAimed = 9_000;
@@ -35,9 +28,8 @@ export const recordsOfSecondMax = 500_000;
 export const filterSlack = 2 * secondMicros;
 
 /**
- * The query of a window: one more second on both sides, because a service may truncate times to 10
- * ms or to seconds, and may exclude either bound. `owns` decides exactly which window owns a
- * record, and not the service (its specification does not define the bounds).
+ * The query of a window: one more second on both sides, because a service may truncate times to 10 ms or to seconds, and may exclude either
+ * bound. `owns` decides exactly which window owns a record, and not the service (its specification does not define the bounds).
  */
 export function queryOf(window: Window): WindowQuery {
   return {
@@ -46,10 +38,7 @@ export function queryOf(window: Window): WindowQuery {
   };
 }
 
-/**
- * The query of the live poll: no upper bound, so that it returns records of a node whose clock is
- * ahead.
- */
+/** The query of the live poll: no upper bound, so that it returns records of a node whose clock is ahead. */
 export function queryFrom(from: Micros): WindowQuery {
   return { startTime: boundText(Math.max(0, wholeSecond(from))) };
 }
@@ -106,8 +95,7 @@ export function endOf(from: Micros, maxWidth: Micros): Micros {
 }
 
 /**
- * The next window to close; undefined before its close delay has passed. `width` is the largest
- * width, µs; `end` ends a range of history.
+ * The next window to close; undefined before its close delay has passed. `width` is the largest width, µs; `end` ends a range of history.
  */
 export function nextWindow(
   closedUntil: Micros,
@@ -155,19 +143,14 @@ export function endsOf({ from, to }: Window): readonly [Window, Window] {
   ];
 }
 
-/**
- * The next recount of a window: at the first age that server time has not reached; undefined after
- * the last. Ages in µs, ascending.
- */
+/** The next recount of a window: at the first age that server time has not reached; undefined after the last. Ages in µs, ascending. */
 export function nextRecount(to: Micros, ages: readonly Micros[], serverNow: Micros): Micros | undefined {
   // mutant: recount-ages
   for (const age of ages) if (to + age > serverNow) return to + age;
   return undefined;
 }
 
-/**
- * The next retry of a gap: after 1, 5 and 15 minutes, then at the ages of recount, then once a day.
- */
+/** The next retry of a gap: after 1, 5 and 15 minutes, then at the ages of recount, then once a day. */
 export function nextTry(to: Micros, attempts: number, ages: readonly Micros[], serverNow: Micros): Micros {
   const wait = [1, 5, 15][attempts - 1];
   if (wait !== undefined) return serverNow + wait * minuteMicros;

@@ -18,9 +18,7 @@ const idleShare = 0.05;
  */
 const grownBytes = 12 * 1024 * 1024;
 
-/**
- * Collects the garbage of the calling thread while it is idle: about 80 ms of CPU each time. Does nothing without `--expose-gc`.
- */
+/** Collects the garbage of the calling thread while it is idle: about 80 ms of CPU each time. Does nothing without `--expose-gc`. */
 export function collectWhenIdle(everyMs = intervalMs): void {
   const { gc } = globalThis;
   if (!gc) return;

@@ -57,10 +57,7 @@ export class Running {
     return this.#sinks.get(id);
   }
 
-  /**
-   * Writes the configuration to the state: sources and sinks that it does not name become
-   * unconfigured.
-   */
+  /** Writes the configuration to the state: sources and sinks that it does not name become unconfigured. */
   register(): void {
     const { journal } = this.#parts;
     markUnconfigured(journal, this.#options.log, this.#config);

@@ -104,10 +104,7 @@ export class Acknowledger {
     this.#flushAt = undefined;
   }
 
-  /**
-   * Writes to the journal. On a full disk it retries the write, not the send. The loop sends nothing
-   * else until the write succeeds.
-   */
+  /** Writes to the journal. On a full disk it retries the write, not the send. The loop sends nothing else until the write succeeds. */
   async commit(write: () => Promise<void>, stop: AbortSignal): Promise<void> {
     const { pauses, retryPolicy } = this.#parts;
     for (let hasFailed = false; ; hasFailed = true) {

@@ -1,7 +1,6 @@
 /**
- * Reusable memory for the UTF-8 bytes of messages. The garbage collector would copy waiting
- * strings, and new buffers would be mostly garbage. Two spaces alternate: for the batch in flight
- * and for the next one.
+ * Reusable memory for the UTF-8 bytes of messages. The garbage collector would copy waiting strings, and new buffers would be mostly
+ * garbage. Two spaces alternate: for the batch in flight and for the next one.
  */
 import type { Message } from '../model/sink.ts';
 

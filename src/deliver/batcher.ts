@@ -10,10 +10,7 @@ import type { Clock } from '../model/time.ts';
 import { BatchSpace } from './batch-space.ts';
 import type { Pipeline } from './pipeline.ts';
 
-/**
- * The maximum distance of a sent entry from the committed `acknowledged`. It limits the uncertain
- * entries after a restart.
- */
+/** The maximum distance of a sent entry from the committed `acknowledged`. It limits the uncertain entries after a restart. */
 export const maxUncertain = 10_000;
 /** Entries per read. */
 const maxRead = 1_000;

@@ -1,7 +1,6 @@
 /**
- * A verified copy of the state. SQLite's online backup copies the pages of one read transaction, so
- * that the writes of a running daemon neither appear in the copy nor restart it. VACUUM INTO gives
- * the same content, but reports no progress and cannot be cancelled.
+ * A verified copy of the state. SQLite's online backup copies the pages of one read transaction, so that the writes of a running daemon
+ * neither appear in the copy nor restart it. VACUUM INTO gives the same content, but reports no progress and cannot be cancelled.
  */
 import { closeSync, fsyncSync, mkdirSync, openSync, realpathSync, renameSync, rmSync, statfsSync } from 'node:fs';
 import { dirname, join, resolve, sep } from 'node:path';

@@ -1,7 +1,4 @@
-/**
- * A connection to the state whose statements translate SQLite errors. Damage may appear in any
- * read, and no caller has to expect it.
- */
+/** A connection to the state whose statements translate SQLite errors. Damage may appear in any read, and no caller has to expect it. */
 import Database from 'better-sqlite3';
 import type { Statement } from 'better-sqlite3';
 

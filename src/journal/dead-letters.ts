@@ -137,10 +137,7 @@ export class DeadLetters {
     return new Set(rows.map(({ seq }) => seq));
   }
 
-  /**
-   * Runs `change` and writes the operation in one transaction. `change` returns the number of dead
-   * letters that were resolved.
-   */
+  /** Runs `change` and writes the operation in one transaction. `change` returns the number of dead letters that were resolved. */
   #change(sink: string, operation: Operation, change: () => number): void {
     this.#store.transaction(() => {
       const fewer = change();

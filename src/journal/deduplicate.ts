@@ -103,10 +103,7 @@ export class Deduplicator {
     return deduplicated;
   }
 
-  /**
-   * A record without a readable time belongs to no window. It is stored by day of receipt and looked
-   * up in all such days.
-   */
+  /** A record without a readable time belongs to no window. It is stored by day of receipt and looked up in all such days. */
   #timeless(source: SourceState, page: CollectedPage, record: CollectedRecord, deduplicated: Mutable, here: Set<string>): void {
     const n = source.row.n;
     const closedUntil = source.ranges.reduce((max, range) => Math.max(max, range.closedUntil), 0);
@@ -130,10 +127,9 @@ export class Deduplicator {
 }
 
 /**
- * True for a time that a backfill has not reached. Only windows of the backfill collect such a
- * record. A live poll or the padding of another query may return it earlier; it is ignored, because
- * the backfill reads it again with a proof, and because a cancelled backfill must leave no records
- * that no window counts.
+ * True for a time that a backfill has not reached. Only windows of the backfill collect such a record. A live poll or the padding of
+ * another query may return it earlier; it is ignored, because the backfill reads it again with a proof, and because a cancelled backfill
+ * must leave no records that no window counts.
  */
 function isAhead({ to, closedUntil }: RangeRow, time: Micros, window: Window | undefined): boolean {
   return to !== null && time >= closedUntil && !(window && window.from <= time && time < window.to);

@@ -16,10 +16,7 @@ export interface DiskBudget {
   readonly filePages: number;
   /** WAL size, in pages, at which SQLite starts a checkpoint. */
   readonly checkpointPages: number;
-  /**
-   * Reserve for the WAL: twice the checkpoint size, because the transaction that reaches the limit is
-   * written completely.
-   */
+  /** Reserve for the WAL: twice the checkpoint size, because the transaction that reaches the limit is written completely. */
   readonly walBytes: number;
 }
 
@@ -36,9 +33,8 @@ export function walBytes(db: Database): number {
 }
 
 /**
- * The used part of `maxSize` in bytes: used pages plus the WAL, at least its reserve. The WAL
- * exceeds the reserve when a single page of the service is larger, or during a long read
- * transaction.
+ * The used part of `maxSize` in bytes: used pages plus the WAL, at least its reserve. The WAL exceeds the reserve when a single page of the
+ * service is larger, or during a long read transaction.
  */
 export function usedBytes(usedPages: number, db: Database, budget: DiskBudget): number {
   return usedPages * pageBytes + setAsideBytes(db, budget);

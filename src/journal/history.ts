@@ -1,7 +1,6 @@
 /**
- * Operations that change the coverage of a source: add, pause or cancel a backfill, retire or move a
- * source. Each is one transaction with its row in `operations` and a ledger entry, so that the
- * archive receives it like a proof.
+ * Operations that change the coverage of a source: add, pause or cancel a backfill, retire or move a source. Each is one transaction with
+ * its row in `operations` and a ledger entry, so that the archive receives it like a proof.
  */
 import { WaybillError } from '../errors/errors.ts';
 import type { BackfillOrder, SourceMove, Window } from '../model/ledger.ts';
@@ -42,10 +41,7 @@ export class History {
     return uncovered(this.#known(id).ranges, span);
   }
 
-  /**
-   * Adds the uncovered parts of a period as backfills. @returns the parts; none when the ledger
-   * covers the period
-   */
+  /** Adds the uncovered parts of a period as backfills. @returns the parts; none when the ledger covers the period */
   add(id: string, span: Window, order: Omit<BackfillOrder, 'asked' | 'paused'>, operation: GapOperation): Window[] {
     const source = this.#known(id);
     const parts = uncovered(source.ranges, span);

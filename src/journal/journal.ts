@@ -1,7 +1,6 @@
 /**
- * The journal: durable storage between the sources and the sinks. This class stores the new records
- * of a page in one transaction and connects the parts: sources, segments, uids, ledger and
- * positions of the sinks.
+ * The journal: durable storage between the sources and the sinks. This class stores the new records of a page in one transaction and
+ * connects the parts: sources, segments, uids, ledger and positions of the sinks.
  */
 import { statSync } from 'node:fs';
 import { join } from 'node:path';
@@ -164,14 +163,12 @@ export class Journal implements CollectJournal, DeliverJournal, AsyncDisposable 
   }
 
   /**
-   * Appends one page of records with their uids and moves the head and `polledUntil`, in one
-   * transaction, which pages and windows of other sources may share.
+   * Appends one page of records with their uids and moves the head and `polledUntil`, in one transaction, which pages and windows of other
+   * sources may share.
    *
-   * The collector calls it for one source at a time, in page order. Records with a known identity are
-   * counted, not stored. Records outside every range of the source, or older than the kept uids,
-   * count as outside.
-   * @throws WaybillError `journal_full` when the journal is full: nothing was stored, collection
-   * pauses
+   * The collector calls it for one source at a time, in page order. Records with a known identity are counted, not stored. Records outside
+   * every range of the source, or older than the kept uids, count as outside.
+   * @throws WaybillError `journal_full` when the journal is full: nothing was stored, collection pauses
    * @see docs/guarantees.md ("Collected once")
    */
   async append(page: CollectedPage): Promise<Appended> {
@@ -196,8 +193,7 @@ export class Journal implements CollectJournal, DeliverJournal, AsyncDisposable 
     const lateCount = late.reduce((sum, is) => sum + (is ? 1 : 0), 0);
     const polledUntil = page.polledUntil !== undefined && page.polledUntil !== source.row.polledUntil ? page.polledUntil : undefined;
     if (fresh.length > 0 || deduplicated.buckets.size > 0 || polledUntil !== undefined) {
-      // The rest of maxSize is reserved for acknowledgements: a sink must be able to store dead letters,
-      // or nothing could be pruned.
+      // The rest of maxSize is reserved for acknowledgements: a sink must be able to store dead letters, or nothing could be pruned.
       const share = fresh.length > 0 ? pauseAbove : undefined;
       // mutant: append-transaction
       const write = (): void => this.#store.transaction(() => this.#write(source, page, deduplicated, lateCount, polledUntil), share);
@@ -304,16 +300,12 @@ export class Journal implements CollectJournal, DeliverJournal, AsyncDisposable 
     this.#wake();
   }
 
-  /**
-   * Starts or ends a suspension: the state of the source and the ledger entry change together. `now`
-   * is server time.
-   */
+  /** Starts or ends a suspension: the state of the source and the ledger entry change together. `now` is server time. */
   async setSuspension(sourceId: string, suspension: Suspension | undefined, now: Micros): Promise<void> {
     const { row } = this.#sources.get(sourceId);
     const fields = { ...(suspension ?? row.suspension), previous: undefined };
-    // Server time has a resolution of a second, operations of a microsecond. The end of a suspension
-    // follows its begin and the operation that caused it. At the same moment it could get their
-    // identity: they may be pruned by then.
+    // Server time has a resolution of a second, operations of a microsecond. The end of a suspension follows its begin and the operation
+    // that caused it. At the same moment it could get their identity: they may be pruned by then.
     const { since } = row.suspension ?? {};
     const isEnd = suspension === undefined && since !== undefined;
     const at = isEnd ? Math.max(now, (this.#operations.last(sourceId, since) ?? since) + 1) : now;
@@ -525,10 +517,7 @@ export class Journal implements CollectJournal, DeliverJournal, AsyncDisposable 
     return this.#pauseReason() ?? this.#store.full;
   }
 
-  /**
-   * @throws WaybillError `state_missing` if the open file is no longer the one in the state
-   * directory
-   */
+  /** @throws WaybillError `state_missing` if the open file is no longer the one in the state directory */
   assertPresent(): void {
     const open = this.#state.inode;
     const found = statSync(join(this.#state.directory, 'waybill.db'), { throwIfNoEntry: false })?.ino;
@@ -545,9 +534,8 @@ export class Journal implements CollectJournal, DeliverJournal, AsyncDisposable 
   }
 
   /**
-   * Checks a few segments and windows; a round over all of them takes a day. `everyMs` is the
-   * interval between calls. Returns true when a round has ended without a finding. @throws
-   * WaybillError `state_corrupt`, `internal_error`: the process must end
+   * Checks a few segments and windows; a round over all of them takes a day. `everyMs` is the interval between calls. Returns true when a
+   * round has ended without a finding. @throws WaybillError `state_corrupt`, `internal_error`: the process must end
    */
   examine(everyMs: number): boolean {
     return this.#selfCheck.step(everyMs / dayMs);

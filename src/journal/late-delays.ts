@@ -8,9 +8,7 @@ import { storedJson } from './damage.ts';
 
 const hour: Micros = 3_600_000_000;
 const day = 24 * hour;
-/**
- * Upper bounds, equal to the default recount ages. The last count of `within` is for longer delays.
- */
+/** Upper bounds, equal to the default recount ages. The last count of `within` is for longer delays. */
 const lateBounds: readonly Micros[] = [hour, 6 * hour, day, 3 * day, 7 * day, 14 * day, 30 * day];
 
 const none: LateDelays = { longest: 0, within: lateBounds.map(() => 0).concat(0) };

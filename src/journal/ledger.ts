@@ -1,7 +1,6 @@
 /**
- * The ledger: the windows of each source with their proofs, and the progress that follows from
- * them. Only this file opens and closes windows. Every change of a window writes a ledger entry in
- * the same transaction.
+ * The ledger: the windows of each source with their proofs, and the progress that follows from them. Only this file opens and closes
+ * windows. Every change of a window writes a ledger entry in the same transaction.
  */
 import { WaybillError } from '../errors/errors.ts';
 import type { GapOperation } from '../model/journal.ts';
@@ -62,10 +61,7 @@ export class Ledger {
     return row && readable(row);
   }
 
-  /**
-   * Proven windows with records in [since, to), the most records first. A window in doubt counts only
-   * if a recount of it is pending.
-   */
+  /** Proven windows with records in [since, to), the most records first. A window in doubt counts only if a recount of it is pending. */
   richest(source: number, since: Micros, to: Micros, limit: number): LedgerWindow[] {
     return this.#rows.richest(source, since, to, limit).map(readable);
   }
@@ -83,10 +79,7 @@ export class Ledger {
     this.#rows.addLate(source, from, delays.length, withLate(this.#rows.get(source, from)?.late_delays ?? null, delays));
   }
 
-  /**
-   * The window that is due first at `now`, server time. Recounts, one request each, come before
-   * attempts of gaps.
-   */
+  /** The window that is due first at `now`, server time. Recounts, one request each, come before attempts of gaps. */
   due(source: number, now: Micros): LedgerWindow | undefined {
     const row = this.#rows.due(source, now);
     return row && readable(row);
@@ -138,9 +131,8 @@ export class Ledger {
   }
 
   /**
-   * Stores a recount that equals the proven total: schedules the next recount, and the window is no
-   * longer in doubt. A window that was closed with a clock that was ahead gets the present close
-   * time.
+   * Stores a recount that equals the proven total: schedules the next recount, and the window is no longer in doubt. A window that was
+   * closed with a clock that was ahead gets the present close time.
    */
   confirm(source: SourceRow, range: RangeRow, window: Window, next: Micros | undefined, at: Micros, lastAge: Micros): void {
     if (this.#isAccepted(source, window)) return;
@@ -154,9 +146,7 @@ export class Ledger {
     this.#change(source, range, window.from, stands, at, lastAge);
   }
 
-  /**
-   * Stores a recount that differs from the proven total. The proof stays, as it was true at its time.
-   */
+  /** Stores a recount that differs from the proven total. The proof stays, as it was true at its time. */
   remark(source: SourceRow, range: RangeRow, window: Window, remark: Remark, at: Micros, lastAge: Micros): void {
     if (this.#isAccepted(source, window)) return;
     const remarked = (before: WindowDbRow): WindowDbRow => {
@@ -212,9 +202,8 @@ export class Ledger {
   }
 
   /**
-   * Accepts a gap for an operator: it stays listed, and the frontier passes it. Writes operator, time
-   * and reason to `operations` and the ledger in the same transaction. @throws WaybillError `usage`
-   * when the ledger has no such window, or it is proven without doubt
+   * Accepts a gap for an operator: it stays listed, and the frontier passes it. Writes operator, time and reason to `operations` and the
+   * ledger in the same transaction. @throws WaybillError `usage` when the ledger has no such window, or it is proven without doubt
    */
   accept(source: SourceRow, range: RangeRow, from: Micros, operation: GapOperation): LedgerWindow {
     const before = this.#shrunk(source, from) ?? this.#open(source, from, 'accept');
@@ -227,8 +216,7 @@ export class Ledger {
   }
 
   /**
-   * Makes a window due at once for an operator, without regard to the clock of the service. @throws
-   * WaybillError `usage` as `accept` does
+   * Makes a window due at once for an operator, without regard to the clock of the service. @throws WaybillError `usage` as `accept` does
    */
   retry(source: SourceRow, from: Micros, operation: GapOperation): LedgerWindow {
     const before = this.#open(source, from, 'retry');
@@ -298,9 +286,7 @@ export class Ledger {
     });
   }
 
-  /**
-   * Within a transaction, after the windows are written: moves the progress that follows from them.
-   */
+  /** Within a transaction, after the windows are written: moves the progress that follows from them. */
   #move(source: SourceRow, range: RangeRow, closedUntil: Micros, lastAge: Micros): void {
     const frontier = range.to === null ? this.#frontier(source.n, source.frontier) : source.frontier;
     const uidsKeptSince = this.#uidsKeptSince(source, range, closedUntil, lastAge);
@@ -340,9 +326,8 @@ export class Ledger {
   }
 
   /**
-   * Follows `closedUntil` at the distance of the last recount, and stops before the first window that
-   * may be read again: a gap, a window with a pending recount or attempt, a window that a suspension
-   * lists, or a window closed after `lastFullVisibility`.
+   * Follows `closedUntil` at the distance of the last recount, and stops before the first window that may be read again: a gap, a window
+   * with a pending recount or attempt, a window that a suspension lists, or a window closed after `lastFullVisibility`.
    */
   #uidsKeptSince({ n, lastFullVisibility }: SourceRow, range: RangeRow, closedUntil: Micros, lastAge: Micros): Micros {
     const first = this.#rows.firstUnresolved(n, range.uidsKeptSince, /* mutant: sound-since */ lastFullVisibility) ?? closedUntil;

@@ -25,10 +25,7 @@ export function withTimes(detail: Detail): Detail {
   );
 }
 
-/**
- * Flattens a detail to one level: ranges of time as `FROM to TO`, other nested values as JSON, no
- * undefined values.
- */
+/** Flattens a detail to one level: ranges of time as `FROM to TO`, other nested values as JSON, no undefined values. */
 export function flat(detail: Detail): Record<string, string | number | boolean> {
   const entries = Object.entries(withTimes(detail)).filter(([, value]) => value !== null && value !== undefined);
   return Object.fromEntries(entries.map(([name, value]) => [name, isPlain(value) ? value : textOf(value)]));

@@ -38,19 +38,15 @@ export class Operations {
     return Number(lastInsertRowid);
   }
 
-  /**
-   * Within a transaction: adds the outcome to an operation that was written before its outcome was
-   * known.
-   */
+  /** Within a transaction: adds the outcome to an operation that was written before its outcome was known. */
   writeOutcome(operation: number, outcome: string): void {
     this.#outcome.run(outcome, operation);
   }
 }
 
 /**
- * Within a transaction: writes a ledger entry about a moment (a suspension, its end, an operation)
- * instead of a window. `from` and `to` are that moment; `revision` distinguishes entries of the
- * same microsecond.
+ * Within a transaction: writes a ledger entry about a moment (a suspension, its end, an operation) instead of a window. `from` and `to` are
+ * that moment; `revision` distinguishes entries of the same microsecond.
  */
 export function writeMoment(segments: Segments, source: number, id: string, at: Micros, fields: Readonly<Record<string, unknown>>): number {
   const { ledger, ...more } = fields;

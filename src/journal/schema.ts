@@ -7,17 +7,12 @@ import { codeFile } from '../disk/files.ts';
 import type { Clock } from '../model/time.ts';
 import { asStateError } from './state-errors.ts';
 
-/**
- * The schema that this release writes, and the oldest schema that a release must know to read it.
- */
+/** The schema that this release writes, and the oldest schema that a release must know to read it. */
 const schemaVersion = 1;
 const minReader = 1;
 const readableFrom = '0.1.0';
 
-/**
- * The row `format` in `meta` of every state with these tables. States of older builds (schema 1 to
- * 6) lack it.
- */
+/** The row `format` in `meta` of every state with these tables. States of older builds (schema 1 to 6) lack it. */
 const format = 'waybill-state-4';
 
 /** The random id of the journal, which distinguishes it from another one in a sink. */
@@ -30,10 +25,7 @@ export function createdAt(db: Database.Database): number {
   return Number(metaOf(db, 'created_us') ?? 0);
 }
 
-/**
- * The settings that the daemon stored; undefined until a daemon of this release has opened the
- * state.
- */
+/** The settings that the daemon stored; undefined until a daemon of this release has opened the state. */
 export function storedSettings(db: Database.Database): string | undefined {
   const text = metaOf(db, 'settings');
   return text === undefined ? undefined : String(text);
@@ -81,10 +73,7 @@ export function hasMeta(db: Database.Database): boolean {
   return db.prepare("SELECT 1 FROM sqlite_schema WHERE name = 'meta'").get() !== undefined;
 }
 
-/**
- * Refuses a state that this release cannot read, in one line that names a release that can
- * (docs/operations.md, `state_too_new`).
- */
+/** Refuses a state that this release cannot read, in one line that names a release that can (docs/operations.md, `state_too_new`). */
 export function refuseOther(db: Database.Database, directory: string, version: string): void {
   if (!hasMeta(db)) {
     if (db.prepare('SELECT 1 FROM sqlite_schema LIMIT 1').get()) {

@@ -1,7 +1,6 @@
 /**
- * The uids that a source has delivered, in buckets of ten minutes of `logTimestamp`: rows in the
- * file, and sets in memory for the buckets in use. A uid enters its set only after its transaction
- * has committed.
+ * The uids that a source has delivered, in buckets of ten minutes of `logTimestamp`: rows in the file, and sets in memory for the buckets
+ * in use. A uid enters its set only after its transaction has committed.
  */
 import type { Database, Statement } from 'better-sqlite3';
 import type { Micros } from '../model/time.ts';
@@ -91,9 +90,7 @@ export class SeenUids {
     if (last !== bucket || !this.#lastUsed.has(source)) this.#lastUsed.set(source, [bucket, last]);
   }
 
-  /**
-   * The negative buckets of a source. A record without a readable time is looked up in all of them.
-   */
+  /** The negative buckets of a source. A record without a readable time is looked up in all of them. */
   negativeBuckets(source: number): number[] {
     return this.#negative.all(source).map((row) => row.bucket);
   }
@@ -108,10 +105,7 @@ export class SeenUids {
     return [...negative, ...this.#older.all(source, Math.floor(time / bucketMicros)).map(({ bucket }) => bucket)];
   }
 
-  /**
-   * Within a transaction: deletes buckets from the file. After COMMIT, `forget` removes them from
-   * memory.
-   */
+  /** Within a transaction: deletes buckets from the file. After COMMIT, `forget` removes them from memory. */
   remove(source: number, buckets: readonly number[]): void {
     for (const bucket of buckets) this.#remove.run(source, bucket);
   }
@@ -121,10 +115,7 @@ export class SeenUids {
     return this.#timeless.get(source)?.n ?? 0;
   }
 
-  /**
-   * Within a transaction: stores new uids of one bucket. `seq` is undefined for uids without a
-   * segment.
-   */
+  /** Within a transaction: stores new uids of one bucket. `seq` is undefined for uids without a segment. */
   store(source: number, bucket: number, seq: number | undefined, uids: readonly string[]): void {
     const bytes = Buffer.allocUnsafe(uids.length * 16);
     uids.forEach((uid, i) => bytes.write(uid, i * 16, 16, 'base64url'));

@@ -1,7 +1,6 @@
 /**
- * Segments: the records that one page added to the journal, packed into one row. The chain value of
- * a segment depends on all segments before it, so that a changed, missing or reordered byte is
- * detected. Pure.
+ * Segments: the records that one page added to the journal, packed into one row. The chain value of a segment depends on all segments
+ * before it, so that a changed, missing or reordered byte is detected. Pure.
  */
 import { createHash } from 'node:crypto';
 import { constants, zstdCompressSync, zstdDecompressSync } from 'node:zlib';
@@ -18,10 +17,7 @@ export const flagLate = 1;
 export const flagNoObject = 2;
 export const flagNoTime = 4;
 
-/**
- * The content of a segment before packing. `seq` and `number` belong to the first entry and the
- * first record.
- */
+/** The content of a segment before packing. `seq` and `number` belong to the first entry and the first record. */
 export interface SegmentContent {
   readonly seq: number;
   readonly n: number;
@@ -65,10 +61,7 @@ export function chainOf(previous: Uint8Array, content: SegmentContent): Buffer {
   return /* mutant: chain-body */ createHash('sha256').update(head).update(content.body).digest();
 }
 
-/**
- * The uid of a ledger entry: a hash of the window's source, range and revision, computed as for a
- * record (docs/formats.md, "Identity").
- */
+/** The uid of a ledger entry: a hash of the window's source, range and revision, computed as for a record (docs/formats.md, "Identity"). */
 export function ledgerUid(text: string): string {
   const { source, from, to, revision } = JSON.parse(text) as { source: string; from: number; to: number; revision: number };
   const hash = createHash('sha256');
@@ -81,10 +74,7 @@ export function ledgerUid(text: string): string {
   return hash.digest().toString('base64url', 0, 16);
 }
 
-/**
- * Compresses a body with zstd level 1 if that makes it smaller. Returns the `kind` column and the
- * bytes to store.
- */
+/** Compresses a body with zstd level 1 if that makes it smaller. Returns the `kind` column and the bytes to store. */
 export function packBody(kind: number, body: Uint8Array): { kind: number; body: Uint8Array } {
   const packed = zstdCompressSync(body, { params: { [constants.ZSTD_c_compressionLevel]: 1 } });
   return packed.length < body.length ? { kind: kind | (codecZstd << 8), body: packed } : { kind, body };

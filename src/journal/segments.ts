@@ -1,8 +1,7 @@
 /**
- * The segments of the journal: the collector appends at the head, and the loop of each sink reads
- * in order. The last megabytes stay in memory, so that a sink that keeps up reads nothing from the
- * file. They are kept as bytes, because garbage collection would copy waiting strings again and
- * again.
+ * The segments of the journal: the collector appends at the head, and the loop of each sink reads in order. The last megabytes stay in
+ * memory, so that a sink that keeps up reads nothing from the file. They are kept as bytes, because garbage collection would copy waiting
+ * strings again and again.
  */
 import type { Statement } from 'better-sqlite3';
 import type { WaybillError } from '../errors/errors.ts';
@@ -31,10 +30,7 @@ import type { Store } from './store.ts';
 /** Default size of the recent segments that stay in memory. */
 const handOverBytes = 2 * 1024 * 1024;
 const unpackedHeld = 4;
-/**
- * Number of newest segments to search for the ledger entries of one microsecond. The journal writes
- * far fewer in that time.
- */
+/** Number of newest segments to search for the ledger entries of one microsecond. The journal writes far fewer in that time. */
 const momentsBack = 256;
 
 interface Head {
@@ -111,10 +107,7 @@ export class Segments {
     return this.#head;
   }
 
-  /**
-   * Within a transaction: writes a segment of records and returns the seq of the first. `late[i]`
-   * belongs to `records[i]`.
-   */
+  /** Within a transaction: writes a segment of records and returns the seq of the first. `late[i]` belongs to `records[i]`. */
   writeRecords(source: number, sourceId: string, records: readonly CollectedRecord[], late: readonly boolean[], received: Micros): number {
     const { body, ends } = joinBody(records.map((record) => record.bytes));
     const uids = Buffer.allocUnsafe(records.length * 16);
@@ -169,10 +162,7 @@ export class Segments {
     return content.seq;
   }
 
-  /**
-   * The number of ledger entries about this exact moment. They are written close together, at the end
-   * of the journal.
-   */
+  /** The number of ledger entries about this exact moment. They are written close together, at the end of the journal. */
   ledgerEntriesAt(source: number, at: Micros): number {
     return this.#last
       .all(momentsBack)
@@ -213,10 +203,7 @@ export class Segments {
     return { seq: pruned_seq, chain: pruned_chain };
   }
 
-  /**
-   * The position before the first segment that may hold a time at or after `time`; undefined without
-   * such a segment.
-   */
+  /** The position before the first segment that may hold a time at or after `time`; undefined without such a segment. */
   before(time: Micros): Position | undefined {
     const first = this.#store.db
       .prepare<[number], { seq: number | null }>('SELECT min(seq) AS seq FROM segments WHERE max_us >= ?')
@@ -225,8 +212,7 @@ export class Segments {
   }
 
   /**
-   * Deletes at most `most` segments that end at or before `through` and were received before
-   * `before`.
+   * Deletes at most `most` segments that end at or before `through` and were received before `before`.
    * @returns the number of deleted entries
    */
   prune(through: number, before: Micros, limit: number): number {
@@ -261,10 +247,7 @@ export class Segments {
     return { after, entries: this.read(from, { ...limit, records: Math.min(limit.records, end - from) }) };
   }
 
-  /**
-   * The number of entries from `first` through `last`, limited to `times`; approximate, as it counts
-   * whole segments.
-   */
+  /** The number of entries from `first` through `last`, limited to `times`; approximate, as it counts whole segments. */
   countOf(first: number, last: number, times: Window | undefined): number {
     const timed = times ? `AND (kind & 255) = ${kindRecords} AND min_us < ? AND max_us >= ?` : '';
     const sql = `SELECT coalesce(sum(min(seq + n - 1, ?) - max(seq, ?) + 1), 0) AS count FROM segments WHERE seq <= ? AND seq + n - 1 >= ? ${timed}`;
@@ -291,10 +274,7 @@ export class Segments {
     return chain;
   }
 
-  /**
-   * Keeps the newest segments in memory until every sink has read them, within the size limit. Older
-   * segments are read from the file.
-   */
+  /** Keeps the newest segments in memory until every sink has read them, within the size limit. Older segments are read from the file. */
   #handOver(segment: Unpacked): void {
     this.#recent.push(segment);
     this.#recentBytes += segment.body.length;
@@ -336,10 +316,7 @@ export class Segments {
     return { seq, n, kind: kindOf(row.kind), number, received, flags, uids, ends, body, source, chain };
   }
 
-  /**
-   * Checks that the last segment ends at the head and has its chain value, which detects a truncated
-   * or modified file.
-   */
+  /** Checks that the last segment ends at the head and has its chain value, which detects a truncated or modified file. */
   #checkHead(): void {
     if (this.#head.seq === 0) return;
     const row = this.#holding.get(this.#head.seq);

@@ -1,7 +1,6 @@
 /**
- * The records that a sink receives by its configuration, and since when for each source. Records
- * that an earlier configuration excluded never reach the sink, because its position is past them.
- * The ledger makes no statement on windows of that time.
+ * The records that a sink receives by its configuration, and since when for each source. Records that an earlier configuration excluded
+ * never reach the sink, because its position is past them. The ledger makes no statement on windows of that time.
  */
 import type { Micros } from '../model/time.ts';
 import { storedJson } from './damage.ts';
@@ -15,10 +14,7 @@ export interface Selection {
 }
 
 export interface StoredSelection extends Selection {
-  /**
-   * By source id: the sink receives records of this time and later. A source without an entry counts
-   * from the start of the sink.
-   */
+  /** By source id: the sink receives records of this time and later. A source without an entry counts from the start of the sink. */
   readonly since?: Readonly<Record<string, Micros>>;
   /** The sink may have received entries up to this one under an earlier selection. Default 0. */
   readonly changedAfter?: number;

@@ -1,7 +1,6 @@
 /**
- * Checks the invariants of the state while it is in use: a few segments and windows at a time, in a
- * round of one day. A violation ends the process before anything is built on it
- * (docs/testing.md, "Invariants").
+ * Checks the invariants of the state while it is in use: a few segments and windows at a time, in a round of one day. A violation ends the
+ * process before anything is built on it (docs/testing.md, "Invariants").
  */
 import type { Database, Statement } from 'better-sqlite3';
 import { WaybillError } from '../errors/errors.ts';
@@ -105,11 +104,9 @@ export class SelfCheck {
   }
 
   /**
-   * Runs one step of the round; does nothing between two rounds. Returns true when a round has just
-   * ended.
+   * Runs one step of the round; does nothing between two rounds. Returns true when a round has just ended.
    * @param share  the part of the entries to check in this step, so that a round takes a day
-   * @throws WaybillError `state_corrupt` when stored data is damaged, `internal_error` when the
-   * program violated an invariant
+   * @throws WaybillError `state_corrupt` when stored data is damaged, `internal_error` when the program violated an invariant
    */
   step(share: number): boolean {
     if (this.#isDone) {
@@ -131,10 +128,7 @@ export class SelfCheck {
     this.#sinkIds = this.#sinks().map(({ id }) => id);
   }
 
-  /**
-   * Segments are contiguous, and each chain value follows from the previous one and the content
-   * of the segment.
-   */
+  /** Segments are contiguous, and each chain value follows from the previous one and the content of the segment. */
   #followChain(share: number): boolean {
     const head = this.#head();
     let place = this.#chain;
@@ -214,10 +208,7 @@ export class SelfCheck {
     }
   }
 
-  /**
-   * The windows of each range are contiguous up to `closedUntil`, and each has a proof or a
-   * gap reason.
-   */
+  /** The windows of each range are contiguous up to `closedUntil`, and each has a proof or a gap reason. */
   #checkWindows(): boolean {
     const current = this.#ranges[0];
     if (!current) return true;
@@ -242,9 +233,8 @@ export class SelfCheck {
   }
 
   /**
-   * pruned ≤ acknowledged ≤ head, and delivered ≤ acknowledged. The frontier is the first gap
-   * or the end of the closed windows of the live range. Dead letters
-   * belong to acknowledged entries, and the entry of `delivered` is in this journal.
+   * pruned ≤ acknowledged ≤ head, and delivered ≤ acknowledged. The frontier is the first gap or the end of the closed windows of the live
+   * range. Dead letters belong to acknowledged entries, and the entry of `delivered` is in this journal.
    */
   #checkProgress(): void {
     const { seq, pruned_seq: pruned } = this.#head();

@@ -1,7 +1,6 @@
 /**
- * Commits what several sources store in one turn of the event loop in one transaction, because each
- * commit costs a sync of the disk. Each operation has the result that it would have in a
- * transaction of its source alone.
+ * Commits what several sources store in one turn of the event loop in one transaction, because each commit costs a sync of the disk. Each
+ * operation has the result that it would have in a transaction of its source alone.
  */
 import { WaybillError } from '../errors/errors.ts';
 import type { Clock } from '../model/time.ts';

@@ -1,7 +1,6 @@
 /**
- * The position and the dead letters of each sink. An acknowledgement never goes back. Sinks that
- * can report their position after a crash acknowledge with the next transaction; the others commit
- * each acknowledgement at once.
+ * The position and the dead letters of each sink. An acknowledgement never goes back. Sinks that can report their position after a crash
+ * acknowledge with the next transaction; the others commit each acknowledgement at once.
  */
 import type { Database, Statement } from 'better-sqlite3';
 import { WaybillError } from '../errors/errors.ts';
@@ -48,9 +47,8 @@ export interface SinkRow {
 }
 
 /**
- * Dead letters may fill `maxSize` up to this share. The rest is reserved for dead letters of the
- * slowest sink. Otherwise a sink that rejects many records could use the last page, and nothing
- * could be pruned while another sink waits.
+ * Dead letters may fill `maxSize` up to this share. The rest is reserved for dead letters of the slowest sink. Otherwise a sink that
+ * rejects many records could use the last page, and nothing could be pruned while another sink waits.
  */
 const deadLettersBelow = 0.985;
 /** A record that is dated further ahead has a wrong date: it does not move the time since which a sink is complete. */
@@ -108,9 +106,8 @@ export class SinkPositions {
   }
 
   /**
-   * Registers a configured sink. A new sink starts after `from`. A known sink continues, and its
-   * destination must be unchanged. A retired sink starts at `from` like a new one, but never before
-   * its last position.
+   * Registers a configured sink. A new sink starts after `from`. A known sink continues, and its destination must be unchanged. A retired
+   * sink starts at `from` like a new one, but never before its last position.
    * @param replay  with which a new sink starts
    */
   register(id: string, type: string, destination: string, from: Position, fromTime: Micros | undefined, replay?: Replay): SinkState {
@@ -150,11 +147,9 @@ export class SinkPositions {
   }
 
   /**
-   * Stores the selection of a configured sink. A changed selection applies to entries after the
-   * position of the sink; for newly selected sources the sink receives nothing earlier. The first
-   * stored selection counts from the start of the sink.
-   * @returns whether the selection changed, and the sources of which the sink receives additional
-   * records
+   * Stores the selection of a configured sink. A changed selection applies to entries after the position of the sink; for newly selected
+   * sources the sink receives nothing earlier. The first stored selection counts from the start of the sink.
+   * @returns whether the selection changed, and the sources of which the sink receives additional records
    */
   select(id: string, { sources, filter }: Selection): { readonly isChanged: boolean; readonly widened: readonly string[] } {
     const sink = this.sink(id);
@@ -201,10 +196,9 @@ export class SinkPositions {
   }
 
   /**
-   * Within a transaction: configures a retired sink again. It skips the entries since its
-   * retirement: the journal did not keep them for it. The resume note is deleted, because the
-   * receiver may hold messages of another sender by now. `from_seq` stays: it is below the positions
-   * of the dead letters.
+   * Within a transaction: configures a retired sink again. It skips the entries since its retirement: the journal did not keep them for it.
+   * The resume note is deleted, because the receiver may hold messages of another sender by now. `from_seq` stays: it is below the
+   * positions of the dead letters.
    */
   #begin(sink: SinkState, from: Position, fromTime: Micros | undefined): void {
     const isAhead = from.seq > sink.acknowledged;
@@ -315,8 +309,7 @@ export class SinkPositions {
     try {
       this.#store.transaction(write, deadLetters.length === 0 || this.#isLast(id) ? undefined : deadLettersBelow);
     } catch (thrown) {
-      // Withdraws the acknowledgement: the next transaction would store it without its dead letters, which would
-      // be lost.
+      // Withdraws the acknowledgement: the next transaction would store it without its dead letters, which would be lost.
       if (before) this.#pending.set(id, before);
       else this.#pending.delete(id);
       throw thrown;
@@ -357,10 +350,9 @@ export class SinkPositions {
   }
 
   /**
-   * The time from which a sink that starts after `seq` receives every record: 0 for the start of the
-   * journal. Otherwise it is later than the date (service time) and than the receipt of each entry up to
-   * `seq`. If those entries were pruned, the receipt of the first entry that remains is used; if the
-   * journal is empty, the start of this process.
+   * The time from which a sink that starts after `seq` receives every record: 0 for the start of the journal. Otherwise it is later than
+   * the date (service time) and than the receipt of each entry up to `seq`. If those entries were pruned, the receipt of the first entry
+   * that remains is used; if the journal is empty, the start of this process.
    */
   #completeAfter(seq: number): Micros {
     if (seq === 0) return 0;
@@ -411,10 +403,7 @@ function stateOf(row: SinkRow): Omit<SinkState, 'replays'> {
   };
 }
 
-/**
- * The reason why a known sink cannot continue with this configuration: its destination changed.
- * Undefined when it can.
- */
+/** The reason why a known sink cannot continue with this configuration: its destination changed. Undefined when it can. */
 export function movedMessage(known: Pick<SinkState, 'type' | 'destination'>, type: string, destination: string): string | undefined {
   if (known.type === type && known.destination === destination) return undefined;
   const [before, now] = known.type === type ? ['', ''] : [` by ${known.type}`, ` by ${type}`];

@@ -1,7 +1,4 @@
-/**
- * The sources in the state: their ranges and progress in memory, equal to the file. Only
- * transactions change them.
- */
+/** The sources in the state: their ranges and progress in memory, equal to the file. Only transactions change them. */
 import type { Statement } from 'better-sqlite3';
 import { WaybillError } from '../errors/errors.ts';
 import type { CollectedRecord } from '../model/journal.ts';
@@ -110,17 +107,14 @@ export class Sources {
   }
 
   /**
-   * Within a transaction: stores the time of the newest collected record of a backfill. Its segment
-   * may be pruned before the backfill ends.
+   * Within a transaction: stores the time of the newest collected record of a backfill. Its segment may be pruned before the backfill ends.
    */
   writeCollected(source: SourceState, range: RangeRow, time: Micros): void {
     this.#setCollected.run(time, source.row.n, range.from);
     this.#store.after(() => (range.collected = time));
   }
 
-  /**
-   * Within a transaction: changes the end or the options of a backfill. An empty backfill is deleted.
-   */
+  /** Within a transaction: changes the end or the options of a backfill. An empty backfill is deleted. */
   changeRange(source: SourceState, range: RangeRow, to: Micros, order: BackfillOrder): void {
     const { db } = this.#store;
     if (to === range.from) db.prepare('DELETE FROM ranges WHERE source = ? AND from_us = ?').run(source.row.n, range.from);
@@ -159,10 +153,7 @@ export class Sources {
     });
   }
 
-  /**
-   * Stores facts about the service (calibration, clock offset) as JSON of the caller. The column also
-   * holds the suspension.
-   */
+  /** Stores facts about the service (calibration, clock offset) as JSON of the caller. The column also holds the suspension. */
   setProfile(id: string, profile: string): void {
     const { row } = this.get(id);
     this.#store.transaction(() => this.#writeProfile(row, profile, row.suspension));

@@ -6,10 +6,7 @@ import Database from 'better-sqlite3';
 import { WaybillError, messageOf } from '../errors/errors.ts';
 import { damaged } from './damage.ts';
 
-/**
- * Converts errors of SQLite and the file system to error codes. A WaybillError is returned
- * unchanged.
- */
+/** Converts errors of SQLite and the file system to error codes. A WaybillError is returned unchanged. */
 export function asStateError(thrown: unknown, directory: string): WaybillError {
   if (thrown instanceof WaybillError) return thrown;
   const code = (thrown as { code?: unknown }).code;

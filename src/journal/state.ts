@@ -1,7 +1,6 @@
 /**
- * The state directory and its file: ownership, format and the SQLite settings that the guarantees
- * depend on. All durable data of a daemon is in `waybill.db`. The process holds `lock.db` for its
- * lifetime, so that there is one owner.
+ * The state directory and its file: ownership, format and the SQLite settings that the guarantees depend on. All durable data of a daemon
+ * is in `waybill.db`. The process holds `lock.db` for its lifetime, so that there is one owner.
  */
 import { randomUUID } from 'node:crypto';
 import { accessSync, constants, existsSync, mkdirSync, statSync } from 'node:fs';
@@ -16,10 +15,7 @@ import { pageBytes, diskBudgetOf } from './disk-budget.ts';
 import { hasMeta, migrate, refuseOther } from './schema.ts';
 import { asStateError, forbidden, isDamage, statOf } from './state-errors.ts';
 
-/**
- * SQLite 3.7.0 to 3.51.2 can corrupt a WAL file when two connections write or checkpoint at once
- * (sqlite.org, "WAL-reset bug").
- */
+/** SQLite 3.7.0 to 3.51.2 can corrupt a WAL file when two connections write or checkpoint at once (sqlite.org, "WAL-reset bug"). */
 const minSqliteVersion = [3, 51, 3];
 
 export interface StateOptions {
@@ -47,8 +43,7 @@ export interface OpenState {
 
 /**
  * Opens the state as its only owner.
- * @throws WaybillError `state_locked`, `state_too_new`, `state_missing`, `state_unusable` or
- * `state_corrupt`
+ * @throws WaybillError `state_locked`, `state_too_new`, `state_missing`, `state_unusable` or `state_corrupt`
  */
 export async function openState(directory: string, options: StateOptions, clock: Clock, signal: AbortSignal): Promise<OpenState> {
   requireSqlite();
@@ -152,10 +147,7 @@ function lackIn(directory: string): string {
   return found.isDirectory() ? 'the directory has none; has the daemon run?' : 'it is not a directory';
 }
 
-/**
- * The time of the last write to the state by its file times, µs of the wall clock: about when its
- * daemon ended.
- */
+/** The time of the last write to the state by its file times, µs of the wall clock: about when its daemon ended. */
 export function lastWrite(directory: string): Micros {
   // A reader creates an empty WAL file with the present time.
   const files = ['waybill.db', 'waybill.db-wal'].map((name) => statOf(join(directory, name))).filter((stats) => stats !== undefined);
@@ -234,8 +226,7 @@ function ownerWords(directory: string): string {
     const since = owner?.since_us ? `, since ${new Date(Math.floor(owner.since_us / 1000)).toISOString().slice(0, 19)}Z` : '';
     return `${another}${pid === undefined ? '' : ` (pid ${pid})`}${since}`;
   } catch {
-    // On its first start the owner has not written a row, or its file is not readable. Only the lock is
-    // certain.
+    // On its first start the owner has not written a row, or its file is not readable. Only the lock is certain.
     return another;
   } finally {
     db?.close();
@@ -249,8 +240,7 @@ function openFile(file: string, directory: string, maxSize: number): Database.Da
     makePrivate(file);
     // Errors other than damage pass unchanged: the caller may try again.
     db = connect(file, { timeout: 0 }, (thrown) => (isDamage(thrown) ? asStateError(thrown, directory) : thrown));
-    // auto_vacuum takes effect only before the first table; the other settings belong to the
-    // connection.
+    // auto_vacuum takes effect only before the first table; the other settings belong to the connection.
     for (const pragma of [
       `page_size = ${pageBytes}`,
       'auto_vacuum = INCREMENTAL',
@@ -282,10 +272,7 @@ function openFile(file: string, directory: string, maxSize: number): Database.Da
   }
 }
 
-/**
- * True if the file holds a state. Reads without creating or changing the file, which may be empty
- * or of another program.
- */
+/** True if the file holds a state. Reads without creating or changing the file, which may be empty or of another program. */
 function holdsState(file: string, directory: string, version: string): boolean {
   if (!existsSync(file)) return false;
   let db: Database.Database | undefined;

@@ -21,10 +21,7 @@ export class Store {
   #undo: (() => void)[] = [];
   /** True while operations share the running transaction. */
   #isShared = false;
-  /**
-   * The first fatal error. After a failed write the content of the file is unknown until the state is
-   * opened again.
-   */
+  /** The first fatal error. After a failed write the content of the file is unknown until the state is opened again. */
   #broken: WaybillError | undefined;
   /** The limit that the last transaction reached. */
   full: 'journal_full' | 'disk' | undefined;
@@ -52,9 +49,8 @@ export class Store {
   }
 
   /**
-   * Runs `operation` in one immediate transaction. Throws `journal_full` when `maxSize` or the disk
-   * is full: nothing was stored, and the call may be repeated. Any other error is fatal: this object
-   * refuses further work, and the process must end.
+   * Runs `operation` in one immediate transaction. Throws `journal_full` when `maxSize` or the disk is full: nothing was stored, and the
+   * call may be repeated. Any other error is fatal: this object refuses further work, and the process must end.
    * @param share  the share of `maxSize` that may be used after the operation; the rest is reserved
    */
   transaction<Result>(operation: () => Result, share = Infinity): Result {
@@ -99,10 +95,7 @@ export class Store {
     return result;
   }
 
-  /**
-   * Runs `operations`, which call `transaction`, in one transaction: all are stored, or none. Throws
-   * as `transaction` does.
-   */
+  /** Runs `operations`, which call `transaction`, in one transaction: all are stored, or none. Throws as `transaction` does. */
   together<Result>(operations: () => Result): Result {
     return this.transaction(() => {
       this.#isShared = true;
@@ -150,10 +143,7 @@ export class Store {
     this.#undo.push(operation);
   }
 
-  /**
-   * SQLite reports `maxSize` and a full disk with the same error. The limit with less space left
-   * caused it.
-   */
+  /** SQLite reports `maxSize` and a full disk with the same error. The limit with less space left caused it. */
   #isQuotaTighter(): boolean {
     const { bavail, bsize } = statfsSync(this.directory);
     return this.maxBytes() - this.usedBytes() <= bavail * bsize;

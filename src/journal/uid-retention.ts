@@ -1,10 +1,9 @@
 /**
- * Decides which uids a source may delete. Pure: it depends on `uidsKeptSince` of the source's
- * ranges alone.
+ * Decides which uids a source may delete. Pure: it depends on `uidsKeptSince` of the source's ranges alone.
  *
- * A bucket may be deleted when it lies before `uidsKeptSince` of every range that still keeps uids.
- * This minimum may go back when an operator adds an older range. The value of a single range never
- * goes back, so a deleted bucket always lies before the value of the range that owns it.
+ * A bucket may be deleted when it lies before `uidsKeptSince` of every range that still keeps uids. This minimum may go back when an
+ * operator adds an older range. The value of a single range never goes back, so a deleted bucket always lies before the value of the range
+ * that owns it.
  */
 import type { Micros } from '../model/time.ts';
 import type { RangeRow } from './ledger.ts';
@@ -24,8 +23,7 @@ export function mayBeForgotten(ranges: readonly UidRetention[], min: Micros, max
   return ranges.some(({ from, to, uidsKeptSince }) => {
     const first = Math.max(from, min);
     const end = to ?? Infinity;
-    // A range deletes whole buckets from its start on, and its last bucket when all its uids are
-    // deleted.
+    // A range deletes whole buckets from its start on, and its last bucket when all its uids are deleted.
     return first <= max && first < end && Math.min((bucketOf(first) + 1) * bucketMicros, end) <= uidsKeptSince;
   });
 }

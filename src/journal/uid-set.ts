@@ -1,7 +1,6 @@
 /**
- * A set of uids that uses 22 to 43 bytes for each: open addressing in one typed array. A million
- * strings would use several times as much and slow down garbage collection. A uid is a part of a
- * SHA-256, so its own bits are the hash.
+ * A set of uids that uses 22 to 43 bytes for each: open addressing in one typed array. A million strings would use several times as much
+ * and slow down garbage collection. A uid is a part of a SHA-256, so its own bits are the hash.
  */
 
 /** 32-bit integers per uid. */

@@ -1,15 +1,9 @@
-/**
- * The next revision of a window: its row after a verdict, and the ledger entry that states it.
- * Pure.
- */
+/** The next revision of a window: its row after a verdict, and the ledger entry that states it. Pure. */
 import type { GapReason, Proof, Window, WindowStep } from '../model/ledger.ts';
 import { storedJson } from './damage.ts';
 import type { WindowDbRow } from './window-rows.ts';
 
-/**
- * The row after a verdict. A proven window that cannot be proven again stays proven and is marked
- * as in doubt.
- */
+/** The row after a verdict. A proven window that cannot be proven again stays proven and is marked as in doubt. */
 export function revisedRow(before: WindowDbRow | undefined, window: Window, revision: WindowStep): WindowDbRow {
   const { verdict } = revision;
   const shared = {

@@ -32,10 +32,7 @@ export interface WindowDbRow {
 
 export class WindowRows {
   readonly #sql: ReturnType<typeof statementsOf>;
-  /**
-   * By source: no window is due before this time. Each turn of a scheduler needs it, and most turns
-   * come earlier.
-   */
+  /** By source: no window is due before this time. Each turn of a scheduler needs it, and most turns come earlier. */
   readonly #nothingDueBefore = new Map<number, Micros>();
 
   constructor(db: Database) {

@@ -5,10 +5,7 @@ import type { Micros } from '../model/time.ts';
 import { printable } from '../errors/escape.ts';
 import { grouped, rfc3339, span } from './format-time.ts';
 
-/**
- * The completed share, 0 to 1: of the expected records if known, else of the time. 1 only at the
- * end.
- */
+/** The completed share, 0 to 1: of the expected records if known, else of the time. 1 only at the end. */
 export function share({ from, to, closedUntil, state, records, order }: BackfillProgress): number {
   if (state === 'done') return 1;
   const byTime = (closedUntil - from) / (to - from);
@@ -23,10 +20,7 @@ export function secondsLeft(progress: BackfillProgress, perSecond: number): numb
   return Math.max(0, (expected - progress.records) / perSecond);
 }
 
-/**
- * `41.2 % (1,234,567 of 2,995,000 records), up to 2026-03-02T10:00:00Z, 3,100 records/s, 12 min
- * left`
- */
+/** `41.2 % (1,234,567 of 2,995,000 records), up to 2026-03-02T10:00:00Z, 3,100 records/s, 12 min left` */
 export function backfillText(progress: BackfillProgress): string {
   const { closedUntil, state, records, gaps, order, perSecond, secondsLeft: left } = progress;
   const of = order.expected === undefined ? '' : ` of ${grouped(order.expected)}`;
@@ -60,10 +54,7 @@ export function shorten({ from, to }: Window, ends: Micros): string {
     : `nothing was cancelled: the window in progress reaches the end of the range, ${end}, and is still read`;
 }
 
-/**
- * `BACKFILL  production, 2026-01-01T00:00:00Z to …`: at most `maxLines` lines; the last counts the
- * rest.
- */
+/** `BACKFILL  production, 2026-01-01T00:00:00Z to …`: at most `maxLines` lines; the last counts the rest. */
 export function backfillLines(
   sources: readonly { readonly id: string; readonly backfills?: readonly BackfillProgress[] | undefined }[],
   maxLines: number,

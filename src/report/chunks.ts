@@ -1,6 +1,4 @@
-/**
- * Long text in chunks that are generated on demand, so that it is never entirely in memory. Pure.
- */
+/** Long text in chunks that are generated on demand, so that it is never entirely in memory. Pure. */
 
 import { harmless } from '../errors/escape.ts';
 
@@ -18,10 +16,7 @@ export function* joined(parts: Iterable<Chunks>, separator: string): Generator<s
   }
 }
 
-/**
- * The same text in chunks of at least `minLength` characters, except the last: each chunk has a fixed
- * cost.
- */
+/** The same text in chunks of at least `minLength` characters, except the last: each chunk has a fixed cost. */
 export function* gathered(chunks: Iterable<string>, minLength: number): Generator<string, void, void> {
   let held = '';
   for (const chunk of chunks) {
@@ -42,10 +37,7 @@ export function mapped<Item, Result>(items: Iterable<Item>, make: (item: Item) =
   };
 }
 
-/**
- * The result of `JSON.stringify(value, null, 2)` in chunks, with iterables as arrays. Control
- * characters are escaped for terminals.
- */
+/** The result of `JSON.stringify(value, null, 2)` in chunks, with iterables as arrays. Control characters are escaped for terminals. */
 export function* jsonChunks(value: unknown, indent = ''): Generator<string, void, void> {
   if (typeof value !== 'object' || value === null) return yield whole(value, indent);
   const isList = Symbol.iterator in value;

@@ -1,6 +1,4 @@
-/**
- * The finding of `check` on the difference between the clocks of the service and of this machine.
- */
+/** The finding of `check` on the difference between the clocks of the service and of this machine. */
 import { span } from './format-time.ts';
 
 /** A `Date` header has whole seconds, and a response takes time. */

@@ -19,10 +19,7 @@ const shareSure = 1 / 10_000;
  */
 const closeDelays = [300, 600, 900, 1_800, 3_600, 7_200, 21_600] as const;
 
-/**
- * Proposes a better close delay if the measured delays suggest one (docs/operations.md, "How late
- * records are").
- */
+/** Proposes a better close delay if the measured delays suggest one (docs/operations.md, "How late records are"). */
 export function closeDelayAdvice(measure: DelayMeasure, closeDelay: number): CloseDelayAdvice | undefined {
   const all = samples(measure);
   if (all === 0) return undefined;

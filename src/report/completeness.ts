@@ -42,8 +42,7 @@ export interface Present {
 }
 
 /**
- * The facts for the summary of a period: the period, the current state, and the parts of the period
- * that the ledger covers. Times in µs.
+ * The facts for the summary of a period: the period, the current state, and the parts of the period that the ledger covers. Times in µs.
  */
 export interface Facts extends Present {
   readonly now: Micros;
@@ -81,10 +80,7 @@ interface Unanswered {
 }
 
 export interface Completeness {
-  /**
-   * Everything due is proven: no gap (accepted or not), no window in doubt and no hole. At least
-   * one window is proven.
-   */
+  /** Everything due is proven: no gap (accepted or not), no window in doubt and no hole. At least one window is proven. */
   readonly complete: boolean;
   /** A part of the period is neither due nor proven. */
   readonly soFar: boolean;
@@ -119,9 +115,8 @@ export interface Completeness {
 }
 
 /**
- * A window is closed when its end is older than the close delay (docs/guarantees.md), so its start
- * is proven at the latest after the close delay plus the width of a window. One more close delay is
- * allowed for reading it.
+ * A window is closed when its end is older than the close delay (docs/guarantees.md), so its start is proven at the latest after the close
+ * delay plus the width of a window. One more close delay is allowed for reading it.
  */
 export function dueAfterSeconds(closeDelaySeconds: number): number {
   return 2 * closeDelaySeconds + steadyWidth(closeDelaySeconds * secondMicros) / secondMicros;
@@ -260,9 +255,8 @@ function examine(source: SourceFacts, facts: Facts): Examined {
 }
 
 /**
- * The earliest server time at which the window that begins at `from` can be proven: its end, by the
- * widths that collection uses, plus the close delay. Undefined while the time of the service is
- * unknown.
+ * The earliest server time at which the window that begins at `from` can be proven: its end, by the widths that collection uses, plus the
+ * close delay. Undefined while the time of the service is unknown.
  */
 function firstProofOf(from: Micros, { closeDelaySeconds, nextProof = 0, undated }: SourceFacts): Micros | undefined {
   if (undated && undated.known === undefined) return undefined;

@@ -39,10 +39,7 @@ export function clockTime(at: Micros, now: Micros, tz: string): string {
   return `${date === zoned(now, tz).date ? '' : `${date} `}${time.slice(0, 5)} ${tz}`;
 }
 
-/**
- * `2026-11-20 02:45–03:15 UTC`, `2026-11-20 23:45–2026-11-21 00:15:30 UTC`: no repeated date, no
- * zero seconds.
- */
+/** `2026-11-20 02:45–03:15 UTC`, `2026-11-20 23:45–2026-11-21 00:15:30 UTC`: no repeated date, no zero seconds. */
 export function stretchWords(from: Micros, to: Micros, tz: string): string {
   const [begin, end] = [zoned(from, tz), zoned(to, tz)];
   const clock = (time: string): string => (time.endsWith(':00') ? time.slice(0, 5) : time);

@@ -14,10 +14,7 @@ export class Html {
 
 type Value = string | Html | readonly Html[];
 
-/**
- * Escapes strings; inserts templates and arrays of templates. A chunked template can be read only
- * once.
- */
+/** Escapes strings; inserts templates and arrays of templates. A chunked template can be read only once. */
 export function markup(texts: TemplateStringsArray, ...values: readonly Value[]): Html {
   const parts: Chunks[] = [];
   let text = texts[0] ?? '';
@@ -48,10 +45,7 @@ function* chunksOf(parts: Iterable<Html>): Generator<Chunks, void, void> {
   for (const { chunks } of parts) yield chunks;
 }
 
-/**
- * Safe in text and in a quoted attribute; control characters and direction marks become visible
- * escapes.
- */
+/** Safe in text and in a quoted attribute; control characters and direction marks become visible escapes. */
 function escaped(value: string): string {
   return printable(value).replace(/[&<>"']/g, (character) => `&#${character.charCodeAt(0)};`);
 }

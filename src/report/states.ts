@@ -73,18 +73,14 @@ export function begun(source: SourceSnapshot): boolean {
   return source.frontier !== 0;
 }
 
-/**
- * A single failure is usually a restart of the receiver. If the sink has never delivered, its
- * settings are probably wrong.
- */
+/** A single failure is usually a restart of the receiver. If the sink has never delivered, its settings are probably wrong. */
 const maxFailed = 3;
 /** The time allowed for the first delivery, because a batch waits to be filled. */
 const firstDeliverySeconds = 60;
 
 /**
- * True after three failed attempts in a row. A sink that has never delivered fails with its first
- * failed attempt, or when records have waited a minute. The attempts of a stopped daemon are
- * unknown.
+ * True after three failed attempts in a row. A sink that has never delivered fails with its first failed attempt, or when records have
+ * waited a minute. The attempts of a stopped daemon are unknown.
  */
 export function isFailing({
   state,
@@ -97,9 +93,7 @@ export function isFailing({
   return attempts > 0 || lagSeconds >= firstDeliverySeconds;
 }
 
-/**
- * The bound of the alert WaybillProofLate. A healthy frontier lags about twice the close delay.
- */
+/** The bound of the alert WaybillProofLate. A healthy frontier lags about twice the close delay. */
 export function isLate(source: SourceSnapshot, time: Micros, snapshot: Pick<Snapshot, 'now'>): boolean {
   return serverTime(source, snapshot) - time > (2 * source.closeDelaySeconds + 900) * 1e6;
 }

@@ -142,10 +142,7 @@ function optional(at: Micros | undefined): string | null {
   return at === undefined ? null : rfc3339(at);
 }
 
-/**
- * The color of the summary: nothing to do, nothing due yet, attention needed, or a part of the
- * ledger is not proven.
- */
+/** The color of the summary: nothing to do, nothing due yet, attention needed, or a part of the ledger is not proven. */
 function toneOf(found: ReturnType<typeof statusCompleteness>, isAdvised: boolean): 'good' | 'waiting' | 'warning' | 'bad' {
   if (!found) return 'warning';
   if (found.nothingDue || found.catchingUp) return isAdvised ? 'warning' : 'waiting';

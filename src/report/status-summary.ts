@@ -33,9 +33,7 @@ export function statusSummary(snapshot: Snapshot, tz = 'UTC'): string {
   return `${cut(heads.at(-1) ?? '', maxLength - 1)}…`;
 }
 
-/**
- * The summary of a report on every source, from its start until now; undefined without a source.
- */
+/** The summary of a report on every source, from its start until now; undefined without a source. */
 export function statusCompleteness(snapshot: Snapshot): Completeness | undefined {
   const { sources } = snapshot;
   if (sources.length === 0) return undefined;

@@ -1,7 +1,4 @@
-/**
- * The summary of a period as text: the first line of every report, and `summary` of `ledger
- * --json`. Pure.
- */
+/** The summary of a period as text: the first line of every report, and `summary` of `ledger --json`. Pure. */
 import type { LedgerReportWindows, LedgerTables, LongLedgerReport } from '../model/ledger-report.ts';
 import type { Micros } from '../model/time.ts';
 import { completeness } from './completeness.ts';
@@ -90,8 +87,7 @@ function shortfallWords(
     ...(undated === 0 ? [] : [`${counted(undated, 'record')} without a readable time`]),
   ];
   const what = lacks.length === 0 ? 'records that are waiting' : lacks.join(' and ');
-  // Without a lacking window, the records without a time may all be dead letters, so no other
-  // reason is given.
+  // Without a lacking window, the records without a time may all be dead letters, so no other reason is given.
   const why = reasons.length > 0 ? reasons.join('; ') : lacking === 0 && undated > 0 ? '' : otherwise;
   return `${id} lacks ${what}${why === '' ? '' : ` (${why})`}`;
 }

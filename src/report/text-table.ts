@@ -1,7 +1,4 @@
-/**
- * Aligned tables for a terminal. Cells may contain text of a server, so control characters are
- * escaped.
- */
+/** Aligned tables for a terminal. Cells may contain text of a server, so control characters are escaped. */
 import { printable } from '../errors/escape.ts';
 
 /** A head alone is a column that is aligned left. A head may have several lines. */

@@ -1,7 +1,4 @@
-/**
- * Builds the overview of the status page from snapshots and from reads of the state, in the thread
- * of the admin server.
- */
+/** Builds the overview of the status page from snapshots and from reads of the state, in the thread of the admin server. */
 import { messageOf } from '../../errors/errors.ts';
 import { History } from '../../admin/page/history.ts';
 import { overviewOf, windowsWanted, type Overview } from '../../admin/page/overview.ts';
@@ -24,10 +21,7 @@ export class Overviews {
     this.#clock = clock;
   }
 
-  /**
-   * Takes samples until the signal is aborted, at the interval of the history. Does not use the daemon's
-   * main thread.
-   */
+  /** Takes samples until the signal is aborted, at the interval of the history. Does not use the daemon's main thread. */
   async sample(isOpen: () => boolean, log: Log, signal: AbortSignal): Promise<void> {
     for (;;) {
       await this.#clock.sleep(Math.min(this.#history.interval / 1000, maxSampleMs), signal);

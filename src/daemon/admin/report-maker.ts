@@ -33,9 +33,7 @@ export class Reports {
     this.#stallMs = stallMs;
   }
 
-  /**
-   * @throws WaybillError `admin_busy` when too many reports are waiting; an error before the first chunk. A later error ends the stream
-   */
+  /** @throws WaybillError `admin_busy` when too many reports are waiting; an error before the first chunk. A later error ends the stream */
   async make(order: ReportOrder): Promise<ReportStream> {
     if (this.#waiting >= waitingMax) throw new WaybillError('admin_busy', `${waitingMax} reports are waiting already`);
     const previous = this.#previous;

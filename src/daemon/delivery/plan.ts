@@ -107,10 +107,7 @@ function normalizeSettingsOf(sink: SinkConfig, config: Config, journal: Journal)
   ]);
 }
 
-/**
- * Operations on a sink or the daemon have no source: sinks that receive every source get them, in
- * one place for all.
- */
+/** Operations on a sink or the daemon have no source: sinks that receive every source get them, in one place for all. */
 function ledgerSettingsOf(
   sink: Omit<SinkConfig, 'definition'>,
   bySource: ReadonlyMap<string, NormalizeSettings>,

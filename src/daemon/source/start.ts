@@ -53,10 +53,9 @@ export async function startOf(parts: StartParts, signal: AbortSignal): Promise<M
 }
 
 /**
- * Server time at the call. One response is enough when it differs from the clock of this machine by
- * less than an hour. Otherwise one node of the service may be wrong, and the function requests more
- * responses. A ledger that starts slightly early misses nothing; a start in the future misses
- * records.
+ * Server time at the call. One response is enough when it differs from the clock of this machine by less than an hour. Otherwise one node
+ * of the service may be wrong, and the function requests more responses. A ledger that starts slightly early misses nothing; a start in the
+ * future misses records.
  */
 async function serverTime(parts: StartParts, signal: AbortSignal): Promise<Micros> {
   const { settings, requester, paging, serverClock, clock, log, awaits } = parts;

@@ -37,10 +37,7 @@ export function backfillsOf(db: Database, all: boolean): (BackfillProgress & { r
     }));
 }
 
-/**
- * The parts of a period that the ledger of a source does not cover, read from the file; undefined
- * for an unknown source.
- */
+/** The parts of a period that the ledger of a source does not cover, read from the file; undefined for an unknown source. */
 export function uncoveredOf(db: Database, id: string, span: Window): Window[] | undefined {
   const source = db.prepare<[string], { n: number }>('SELECT source_no AS n FROM sources WHERE id = ?').get(id);
   if (!source) return undefined;
@@ -50,10 +47,7 @@ export function uncoveredOf(db: Database, id: string, span: Window): Window[] | 
   return uncovered(ranges.all(source.n), span);
 }
 
-/**
- * The uncovered time between the requested start and the start of the ledger, read from the file;
- * undefined when none.
- */
+/** The uncovered time between the requested start and the start of the ledger, read from the file; undefined when none. */
 export function unreadOf(db: Database, id: string, requested: RequestedStart): Unread | undefined {
   const live = db
     .prepare<[string], { from_us: number }>('SELECT from_us FROM ranges JOIN sources ON source_no = source WHERE id = ? AND to_us IS NULL')

@@ -1,7 +1,4 @@
-/**
- * Reads the coverage of a period from the state: the facts for the summary of the report and of
- * `status`. Read-only.
- */
+/** Reads the coverage of a period from the state: the facts for the summary of the report and of `status`. Read-only. */
 import type { Database } from 'better-sqlite3';
 import type { Window } from '../../model/ledger.ts';
 import type { Coverage } from '../../model/snapshot.ts';

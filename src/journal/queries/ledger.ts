@@ -1,7 +1,6 @@
 /**
- * Reads the completeness report from the state: the service's count, the collected records and the
- * deliveries of each window. Read-only. Sums add the records in the windows, never totals, which
- * include the padding of their queries.
+ * Reads the completeness report from the state: the service's count, the collected records and the deliveries of each window. Read-only.
+ * Sums add the records in the windows, never totals, which include the padding of their queries.
  */
 import type { Database } from 'better-sqlite3';
 import { completeUntil, type LateDelays, type Window } from '../../model/ledger.ts';
@@ -43,10 +42,7 @@ export interface ReportQuery extends CoverageQuery {
   readonly recountAges?: ReadonlyMap<string, readonly number[]> | undefined;
 }
 
-/**
- * The tables of a report, and the coverage by source. The summary also needs the present
- * (src/report/).
- */
+/** The tables of a report, and the coverage by source. The summary also needs the present (src/report/). */
 interface LedgerReading extends LedgerTables<LedgerReportWindows>, Disposable {
   readonly coverage: ReadonlyMap<string, Coverage>;
 }
@@ -63,9 +59,8 @@ interface SourceDbRow {
 const lateNames = ['1h', '6h', '1d', '3d', '7d', '14d', '30d', 'later'];
 
 /**
- * Opens the completeness report of one moment. Sums are computed at once. Windows are read from a
- * copy in each iteration, so that memory does not grow with their number. The copy ends with the
- * report; a connection has one at a time.
+ * Opens the completeness report of one moment. Sums are computed at once. Windows are read from a copy in each iteration, so that memory
+ * does not grow with their number. The copy ends with the report; a connection has one at a time.
  */
 export function openLedgerReport(db: Database, query: ReportQuery = {}): LedgerReading {
   const copy = new WindowCopy(db);
@@ -101,10 +96,7 @@ function reportOf(db: Database, query: ReportQuery, copy: WindowCopy): Omit<Ledg
   };
 }
 
-/**
- * The requested sources. A configured source without a response has no row in the state and still
- * counts.
- */
+/** The requested sources. A configured source without a response has no row in the state and still counts. */
 function sourceRows(db: Database, { source: requested, configured = new Map() }: ReportQuery): SourceDbRow[] {
   const known = db
     .prepare<[], SourceDbRow>(

@@ -11,10 +11,7 @@ export interface CoverageQuery {
   readonly to?: Micros | undefined;
   /** The sources of each sink; a sink without an entry receives all. */
   readonly sinkSources?: ReadonlyMap<string, readonly string[]> | undefined;
-  /**
-   * Sinks with a `filter`. The ledger does not know how many records they should have, so only their
-   * position counts.
-   */
+  /** Sinks with a `filter`. The ledger does not know how many records they should have, so only their position counts. */
   readonly filteredSinks?: ReadonlySet<string> | undefined;
 }
 
@@ -85,19 +82,15 @@ export function historyOf(ranges: readonly RangeDbRow[]): HistoryRange[] {
   );
 }
 
-/**
- * True if a sink receives a backfill: the sink existed at the time of the request, and the request
- * includes it.
- */
+/** True if a sink receives a backfill: the sink existed at the time of the request, and the request includes it. */
 function getsHistory(sink: SinkDbRow, order: BackfillOrder): boolean {
   return order.asked >= sink.begun_us && (order.sinks?.includes(sink.id) ?? true);
 }
 
 /**
- * The ranges of window starts that a sink must receive: the live range from the sink's start on,
- * and backfills completely or not at all. If the setting `start` is a time, nothing that starts
- * before it counts, backfills included, because the sink receives no earlier record. The window
- * that contains this time does not count: the sink cannot have all of it. Ascending, disjoint.
+ * The ranges of window starts that a sink must receive: the live range from the sink's start on, and backfills completely or not at all. If
+ * the setting `start` is a time, nothing that starts before it counts, backfills included, because the sink receives no earlier record. The
+ * window that contains this time does not count: the sink cannot have all of it. Ascending, disjoint.
  */
 export function owedStretches(sink: SinkDbRow, history: readonly HistoryRange[]): Window[] {
   const owed: Window[] = [];

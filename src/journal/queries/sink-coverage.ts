@@ -79,9 +79,8 @@ export function sinkCoverage(
 }
 
 /**
- * The ranges of time with records of a source that a sink has not acknowledged; ascending,
- * disjoint. A window that overlaps none is delivered. Ledger entries do not count: each recount
- * adds one without a record.
+ * The ranges of time with records of a source that a sink has not acknowledged; ascending, disjoint. A window that overlaps none is
+ * delivered. Ledger entries do not count: each recount adds one without a record.
  */
 export function unacknowledged(db: Database, source: number, acknowledged: number): Window[] {
   const segments = db

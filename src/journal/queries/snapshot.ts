@@ -48,10 +48,7 @@ interface Profile {
   readonly visibility?: { readonly contradictions?: { readonly outside?: string } };
 }
 
-/**
- * Facts that only the running daemon knows, by id. Without them the snapshot is of a stopped
- * daemon.
- */
+/** Facts that only the running daemon knows, by id. Without them the snapshot is of a stopped daemon. */
 export interface LiveFacts {
   readonly source: (id: string) => Partial<SourceSnapshot> | undefined;
   readonly sink: (id: string) => Partial<SinkSnapshot> | undefined;
@@ -67,10 +64,7 @@ export interface LiveFacts {
    * yet; a row without a configured source is unconfigured.
    */
   readonly configured: readonly string[] | undefined;
-  /**
-   * The start of a source that its setting `start` requests, given its profile; undefined unless it
-   * is a time.
-   */
+  /** The start of a source that its setting `start` requests, given its profile; undefined unless it is a time. */
   readonly requested?: (id: string, profile: { readonly earliest?: Micros }, now: Micros) => RequestedStart | undefined;
 }
 
@@ -126,8 +120,7 @@ function sourceSnapshots(db: Database, now: Micros, live: LiveFacts): SourceSnap
       windows: StateCounts.of(windowGroups(db, n, undefined, suspended.get(row.id))),
       recountsOverdue: overdue.get(n, due - 60_000_000)?.n ?? 0,
       closeDelaySeconds: live.closeDelaySeconds(row.id),
-      // The last response of a stopped daemon is not older than `polledUntil`, except for the difference
-      // of the clocks.
+      // The last response of a stopped daemon is not older than `polledUntil`, except for the difference of the clocks.
       lastSuccess: live.stopped && row.polledUntil > 0 ? row.polledUntil : undefined,
       lastRecord: lastRecord ?? undefined,
       lastError: undefined,
@@ -267,10 +260,7 @@ export function sinkRows(db: Database): SinkDbRow[] {
   return db.prepare<[], SinkDbRow>('SELECT id, type, state, acknowledged, delivered, from_seq, selection FROM sinks ORDER BY id').all();
 }
 
-/**
- * The age of the first record that is not acknowledged. It is in the last segment that starts at or
- * before it.
- */
+/** The age of the first record that is not acknowledged. It is in the last segment that starts at or before it. */
 export function lagSeconds(db: Database, acknowledged: number, now: Micros): number {
   const next = db
     .prepare<[number], { received_us: number }>(

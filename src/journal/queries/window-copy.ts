@@ -1,8 +1,7 @@
 /**
- * The windows of a completeness report at one moment, in a temporary table of the connection. A
- * slow reader of the report reads the copy, which delays no checkpoint of the daemon and which no
- * recount changes. SQLite keeps the table in memory up to a few MiB, then in a temporary file
- * without a name (https://sqlite.org/tempfiles.html).
+ * The windows of a completeness report at one moment, in a temporary table of the connection. A slow reader of the report reads the copy,
+ * which delays no checkpoint of the daemon and which no recount changes. SQLite keeps the table in memory up to a few MiB, then in a
+ * temporary file without a name (https://sqlite.org/tempfiles.html).
  */
 import type { Database } from 'better-sqlite3';
 import type { Micros } from '../../model/time.ts';
@@ -23,8 +22,7 @@ export class WindowCopy implements Disposable {
   }
 
   /**
-   * Copies the windows of a source that start before `to` and end after `from`, within the
-   * transaction of the snapshot.
+   * Copies the windows of a source that start before `to` and end after `from`, within the transaction of the snapshot.
    * @returns the copies
    */
   take(source: number, from: Micros = 0, to: Micros = Number.MAX_SAFE_INTEGER): Iterable<WindowDbRow> {

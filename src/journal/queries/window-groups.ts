@@ -18,10 +18,7 @@ export function withDoubt<Row extends StateRow & { from_us: Micros; message?: st
   return { ...row, reason: 'reread', message: 'the service shows fewer records than the proven total' };
 }
 
-/**
- * `final`: proven, with the last recount done. A proven window in doubt is `proven` with the reason
- * `reread`, never final.
- */
+/** `final`: proven, with the last recount done. A proven window in doubt is `proven` with the reason `reread`, never final. */
 export function stateOf({ state, reason, next_us: next }: StateRow & { readonly next_us: Micros | null }): LedgerReportState {
   if (state !== 'proven') return state;
   return next === null && reason !== 'reread' ? 'final' : 'proven';

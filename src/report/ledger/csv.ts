@@ -52,9 +52,8 @@ function line(cells: readonly Cell[]): string {
 }
 
 /**
- * Text may quote a server, so an apostrophe precedes what a spreadsheet would evaluate as a
- * formula. This applies within a text too, because a spreadsheet may split at `;` or another
- * character.
+ * Text may quote a server, so an apostrophe precedes what a spreadsheet would evaluate as a formula. This applies within a text too,
+ * because a spreadsheet may split at `;` or another character.
  */
 function harmless(text: string): string {
   return text.replace(/(^|[,;|\t\r\n])(?=[\s"]*[=+\-@\uff1d\uff0b\uff0d\uff20])/g, "$1'").replace(/^[\t\r]/, "'$&");

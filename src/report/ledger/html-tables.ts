@@ -1,6 +1,4 @@
-/**
- * The tables of the report page: sinks, late records, windows, periods and suspensions of a source.
- */
+/** The tables of the report page: sinks, late records, windows, periods and suspensions of a source. */
 import type { LedgerReportWindow, LongLedgerReportSource } from '../../model/ledger-report.ts';
 import { mapped } from '../chunks.ts';
 import { grouped } from '../format-time.ts';

@@ -2,10 +2,7 @@
 import type { LedgerReportOperation } from '../../model/ledger-report.ts';
 import { grouped } from '../format-time.ts';
 
-/**
- * The maximum distance between two operations of one command. Replays are never combined: each has a
- * range of its own.
- */
+/** The maximum distance between two operations of one command. Replays are never combined: each has a range of its own. */
 const togetherMs = 60_000;
 
 export const operationHeads = ['actor (not authenticated)', 'operation', 'source or sink', 'count', 'outcome', 'reason', 'detail'] as const;
@@ -40,9 +37,7 @@ function isTogether(before: LedgerReportOperation | undefined, after: LedgerRepo
   );
 }
 
-/**
- * A change is done with its transaction; only an operation that sends to a sink records an outcome.
- */
+/** A change is done with its transaction; only an operation that sends to a sink records an outcome. */
 function outcomeOf(group: readonly LedgerReportOperation[]): string {
   const outcomes = group.map(({ operation: what, detail: { outcome, delivered } }) => {
     if (typeof outcome === 'string') return outcome;

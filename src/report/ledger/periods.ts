@@ -1,7 +1,6 @@
 /**
- * The completeness report by day or month. A window counts for the period in which it begins. The
- * numbers are sums of the records in the windows. Totals must never be summed, because a total also
- * counts the padding of its query. Pure.
+ * The completeness report by day or month. A window counts for the period in which it begins. The numbers are sums of the records in the
+ * windows. Totals must never be summed, because a total also counts the padding of its query. Pure.
  */
 import type { WindowStates } from '../../model/ledger.ts';
 import type { LedgerReportSinkWindow, LedgerReportState, LedgerReportWindow } from '../../model/ledger-report.ts';

@@ -41,10 +41,7 @@ export function tallyOf(windows: Iterable<LedgerReportWindow>): LedgerTally {
   return tally;
 }
 
-/**
- * True for a gap, accepted or not, a window that changed after it was closed, or one with late
- * records.
- */
+/** True for a gap, accepted or not, a window that changed after it was closed, or one with late records. */
 export function isNotable({ state, reason, late }: LedgerReportWindow): boolean {
   return state === 'gap' || state === 'accepted' || reason !== null || late > 0;
 }
