@@ -12,11 +12,9 @@ import { microsToIso } from '../record/timestamp.ts';
 import type { PageStore } from './page-store.ts';
 import type { Requester } from './requester.ts';
 import type { Suspensions, Waits } from './suspension.ts';
-import { readWindow } from './read-window.ts';
-import type { Outcome, Reading, Splitting } from './read-window.ts';
+import { readWindow, type Outcome, type Reading, type Splitting } from './read-window.ts';
 import { ClockLost, isCountable, maxTotalOf, Recounter } from './recount.ts';
-import { EarlyWindows } from './early.ts';
-import type { EarlyWindow } from './early.ts';
+import { EarlyWindows, type EarlyWindow } from './early.ts';
 import { Widths } from './window-width.ts';
 import {
   dayMicros,

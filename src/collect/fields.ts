@@ -3,8 +3,7 @@
  * records that showed each, and the usual fields that a page lacks in all its records. Pure.
  */
 import type { CollectedRecord } from '../model/journal.ts';
-import { personalFields } from '../record/fields.ts';
-import type { PersonalField } from '../record/fields.ts';
+import { personalFields, type PersonalField } from '../record/fields.ts';
 
 /** The fields that appear "depending on the permissions". */
 export const watchedFields = ['userNetwork', ...personalFields] as const;

@@ -5,8 +5,7 @@
 import { codeOf } from '../errors/errors.ts';
 import type { Window } from '../model/ledger.ts';
 import type { Log } from '../model/telemetry.ts';
-import { sampleOf } from './contradictions.ts';
-import type { Sample } from './contradictions.ts';
+import { sampleOf, type Sample } from './contradictions.ts';
 import type { Answer, Requester } from './requester.ts';
 import { pass } from './read-pages.ts';
 import type { Paging } from './page-size.ts';

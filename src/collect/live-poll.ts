@@ -10,8 +10,7 @@ import type { VisibilityCheck } from './visibility.ts';
 import { pass } from './read-pages.ts';
 import type { Paging } from './page-size.ts';
 import type { PageStore } from './page-store.ts';
-import { fullOverlap } from './poll-overlap.ts';
-import type { PollOverlap } from './poll-overlap.ts';
+import { fullOverlap, type PollOverlap } from './poll-overlap.ts';
 import { filterSlack, queryFrom, secondMicros, wholeSecond } from './windows.ts';
 
 interface LivePollParts {

@@ -4,10 +4,8 @@
  * end, twenty. In total, the places requested may not exceed the total plus four times the records received, and a margin.
  */
 import { codeOf, WaybillError } from '../errors/errors.ts';
-import { isCapped, sizesBelow } from './page-size.ts';
-import type { Paging } from './page-size.ts';
-import { isUnanswered } from './requester.ts';
-import type { Answer } from './requester.ts';
+import { isCapped, sizesBelow, type Paging } from './page-size.ts';
+import { isUnanswered, type Answer } from './requester.ts';
 import { recordsOfSecondMax } from './windows.ts';
 
 /** The service refused a page of a query, or did not answer it in time although it answered other requests. */

@@ -5,11 +5,9 @@
 import type { Appended, CollectedPage, CollectedRecord, CollectJournal } from '../model/journal.ts';
 import type { Window } from '../model/ledger.ts';
 import type { PageRequest } from '../model/source.ts';
-import { noSpan, traced } from '../model/telemetry.ts';
-import type { Log, Meters, SpanAttributes } from '../model/telemetry.ts';
+import { noSpan, traced, type Log, type Meters, type SpanAttributes } from '../model/telemetry.ts';
 import type { Clock, Micros } from '../model/time.ts';
-import { sampleOf } from './contradictions.ts';
-import type { Sample } from './contradictions.ts';
+import { sampleOf, type Sample } from './contradictions.ts';
 import type { Answer } from './requester.ts';
 import type { VisibilityCheck } from './visibility.ts';
 import { filterSlack, owns, wholeSecond, widestMicros } from './windows.ts';

@@ -6,13 +6,10 @@
  */
 import { codeOf, messageOf, WaybillError } from '../errors/errors.ts';
 import type { WindowQuery } from '../model/source.ts';
-import { noSpan } from '../model/telemetry.ts';
-import type { Log, Span } from '../model/telemetry.ts';
-import { PageCursor } from './page-cursor.ts';
-import type { PageRefused } from './page-cursor.ts';
+import { noSpan, type Log, type Span } from '../model/telemetry.ts';
+import { PageCursor, type PageRefused } from './page-cursor.ts';
 import type { Paging } from './page-size.ts';
-import { attemptsWhereSmallerWorks } from './requester.ts';
-import type { Answer, Requester } from './requester.ts';
+import { attemptsWhereSmallerWorks, type Answer, type Requester } from './requester.ts';
 
 interface PassPage {
   readonly answer: Answer;

@@ -15,8 +15,7 @@ import { pass } from './read-pages.ts';
 import type { ReferenceRecords } from './reference-record.ts';
 import type { Requester } from './requester.ts';
 import type { VisibilityCheck } from './visibility.ts';
-import { gap, minCap, splitFor, WindowTally } from './window-tally.ts';
-import type { Gap, Split, Step } from './window-tally.ts';
+import { gap, minCap, splitFor, WindowTally, type Gap, type Split, type Step } from './window-tally.ts';
 import { endsOf, queryOf } from './windows.ts';
 
 /** The parameters of reading, in addition to the window. */

@@ -3,20 +3,16 @@
  * what a retry cannot help: a page that stays unreadable, or a refused page size.
  */
 import { backoff } from '../time/backoff.ts';
-import { codeOf, WaybillError, messageOf } from '../errors/errors.ts';
-import type { ErrorCode } from '../errors/errors.ts';
+import { codeOf, WaybillError, messageOf, type ErrorCode } from '../errors/errors.ts';
 import type { CollectedRecord } from '../model/journal.ts';
 import type { SourceFailure } from '../model/snapshot.ts';
 import type { Page, PageRequest, ServerClock, Source } from '../model/source.ts';
-import { noTracer } from '../model/telemetry.ts';
-import type { Log, Span, Tracer } from '../model/telemetry.ts';
+import { noTracer, type Log, type Span, type Tracer } from '../model/telemetry.ts';
 import type { Clock, Micros, Random } from '../model/time.ts';
 import type { Notes, RecordFields } from '../model/record.ts';
 import type { Handoff } from './handoff.ts';
-import { firstGranted, sizesAbove, usualSize } from './page-size.ts';
-import type { Paging } from './page-size.ts';
-import { freshAttempts, waitsFor } from './suspension.ts';
-import type { Suspensions, Waits } from './suspension.ts';
+import { firstGranted, sizesAbove, usualSize, type Paging } from './page-size.ts';
+import { freshAttempts, waitsFor, type Suspensions, type Waits } from './suspension.ts';
 import { futureQuery } from './windows.ts';
 
 /** A page whose records have been read: identity and time of each. */

@@ -6,8 +6,7 @@ import type { Clock, Micros, Random } from '../model/time.ts';
 import { Handoff } from './handoff.ts';
 import type { Paging } from './page-size.ts';
 import { Requester } from './requester.ts';
-import { Suspensions, waitsFor } from './suspension.ts';
-import type { Waits } from './suspension.ts';
+import { Suspensions, waitsFor, type Waits } from './suspension.ts';
 
 export interface SourceAccess {
   readonly requester: Requester;

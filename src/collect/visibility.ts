@@ -9,12 +9,10 @@ import type { Window } from '../model/ledger.ts';
 import type { PageRequest } from '../model/source.ts';
 import type { Log } from '../model/telemetry.ts';
 import type { Answer, Requester } from './requester.ts';
-import { Shares, shows, watchedFields } from './fields.ts';
-import type { Text, WatchedField } from './fields.ts';
+import { Shares, shows, watchedFields, type Text, type WatchedField } from './fields.ts';
 import type { Suspensions } from './suspension.ts';
 import type { Paging } from './page-size.ts';
-import { readReferenceRecord } from './reference-record.ts';
-import type { ReferenceRecord, ReferenceRecords } from './reference-record.ts';
+import { readReferenceRecord, type ReferenceRecord, type ReferenceRecords } from './reference-record.ts';
 import { owns } from './windows.ts';
 
 /** Survives a restart; plain JSON. */

@@ -7,10 +7,8 @@ import type { CollectedPage, CollectedRecord } from '../model/journal.ts';
 import type { Window } from '../model/ledger.ts';
 import type { Micros } from '../model/time.ts';
 import type { Ledger, RangeRow } from './ledger.ts';
-import type { Known, SeenUids } from './seen-uids.ts';
-import { bucketOf, negativeBucketOf } from './seen-uids.ts';
-import { rangeOf } from './sources.ts';
-import type { SourceState } from './sources.ts';
+import { bucketOf, negativeBucketOf, type Known, type SeenUids } from './seen-uids.ts';
+import { rangeOf, type SourceState } from './sources.ts';
 
 /** The result of a page: new records, which of them are late, and their uids by bucket. */
 export interface Deduplicated {

@@ -7,8 +7,7 @@ import type { BackfillOrder, SourceMove, Window } from '../model/ledger.ts';
 import type { Clock, Micros } from '../model/time.ts';
 import type { Ledger, RangeRow } from './ledger.ts';
 import type { Operations } from './operations.ts';
-import { isAnotherHost, isBackfill, movedSourceMessage, uncovered } from './sources.ts';
-import type { Sources, SourceState } from './sources.ts';
+import { isAnotherHost, isBackfill, movedSourceMessage, uncovered, type Sources, type SourceState } from './sources.ts';
 import type { Store } from './store.ts';
 
 /** The operator as named, not authenticated, and the reason. */

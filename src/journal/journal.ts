@@ -38,8 +38,7 @@ import type {
 import type { Clock, Micros } from '../model/time.ts';
 import { History } from './history.ts';
 import { SelfCheck } from './self-check.ts';
-import { Deduplicator } from './deduplicate.ts';
-import type { Deduplicated } from './deduplicate.ts';
+import { Deduplicator, type Deduplicated } from './deduplicate.ts';
 import { Ledger } from './ledger.ts';
 import { DeadLetters } from './dead-letters.ts';
 import { shrinkLosses, writeLoss } from './losses.ts';
@@ -52,11 +51,9 @@ import type { Unpacked } from './segment-entry.ts';
 import { Segments } from './segments.ts';
 import { isWholeFor } from './selection.ts';
 import { SharedTransactions } from './shared-transactions.ts';
-import { movedSourceMessage, ownerOf, rangeOf, Sources } from './sources.ts';
-import type { SourceState } from './sources.ts';
+import { movedSourceMessage, ownerOf, rangeOf, Sources, type SourceState } from './sources.ts';
 import { createdAt, journalId, storedSettings, storeSettings } from './schema.ts';
-import { openState } from './state.ts';
-import type { OpenState, StateOptions } from './state.ts';
+import { openState, type OpenState, type StateOptions } from './state.ts';
 import { Store } from './store.ts';
 
 export interface JournalOptions extends StateOptions {

@@ -12,8 +12,7 @@ import { microsToIso } from '../record/timestamp.ts';
 import type { Segments } from './segments.ts';
 import type { Store } from './store.ts';
 import { ledgerLine, revisedRow } from './window-revision.ts';
-import { readable, WindowRows } from './window-rows.ts';
-import type { WindowDbRow } from './window-rows.ts';
+import { readable, WindowRows, type WindowDbRow } from './window-rows.ts';
 
 export interface SourceRow {
   readonly n: number;

@@ -3,8 +3,7 @@ import type { Entry, Limit } from '../model/journal.ts';
 import type { Micros } from '../model/time.ts';
 import { readRecord } from '../record/read.ts';
 import type { Notes } from '../model/record.ts';
-import { flagLate, flagNoTime, kindLedger, ledgerUid } from './segment.ts';
-import type { SegmentContent } from './segment.ts';
+import { flagLate, flagNoTime, kindLedger, ledgerUid, type SegmentContent } from './segment.ts';
 
 /** A segment in memory, with its body unpacked and without entry objects. */
 export interface Unpacked extends Pick<SegmentContent, 'seq' | 'n' | 'number' | 'received' | 'flags' | 'uids' | 'ends' | 'body'> {

@@ -23,8 +23,7 @@ import {
   unpackBody,
 } from './segment.ts';
 import type { SegmentContent } from './segment.ts';
-import { beginOf, SegmentReader } from './segment-entry.ts';
-import type { Unpacked } from './segment-entry.ts';
+import { beginOf, SegmentReader, type Unpacked } from './segment-entry.ts';
 import type { Store } from './store.ts';
 
 /** Default size of the recent segments that stay in memory. */

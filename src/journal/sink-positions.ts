@@ -9,8 +9,7 @@ import type { Position } from '../model/ledger.ts';
 import type { ResumePosition } from '../model/sink.ts';
 import type { Micros } from '../model/time.ts';
 import { storedJson } from './damage.ts';
-import { isSame, selectionOf, widened } from './selection.ts';
-import type { Selection, StoredSelection } from './selection.ts';
+import { isSame, selectionOf, widened, type Selection, type StoredSelection } from './selection.ts';
 import { kindLedger, kindRecords } from './segment.ts';
 import type { Store } from './store.ts';
 

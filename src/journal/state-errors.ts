@@ -1,6 +1,5 @@
 /** Error codes for failures of SQLite and the file system in the state directory. */
-import { readFileSync, statSync } from 'node:fs';
-import type { Stats } from 'node:fs';
+import { readFileSync, statSync, type Stats } from 'node:fs';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { WaybillError, messageOf } from '../errors/errors.ts';

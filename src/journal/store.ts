@@ -5,8 +5,7 @@
 import { statfsSync } from 'node:fs';
 import type { Database } from 'better-sqlite3';
 import { WaybillError } from '../errors/errors.ts';
-import { pageBytes, diskBudgetOf, usedBytes, walBytes } from './disk-budget.ts';
-import type { DiskBudget } from './disk-budget.ts';
+import { pageBytes, diskBudgetOf, usedBytes, walBytes, type DiskBudget } from './disk-budget.ts';
 import { asStateError } from './state-errors.ts';
 
 export class Store {

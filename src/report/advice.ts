@@ -1,12 +1,10 @@
 /** Every problem of a snapshot, the most urgent first: what it is, what is lost, what to do, and the word that `waybill explain` knows. Pure. */
-import type { SuspensionReason } from '../model/ledger.ts';
-import { endingWithin } from '../model/snapshot.ts';
-import type { SinkSnapshot, Snapshot, SourceSnapshot } from '../model/snapshot.ts';
+import { completeUntil, type SuspensionReason } from '../model/ledger.ts';
+import { endingWithin, type SinkSnapshot, type Snapshot, type SourceSnapshot } from '../model/snapshot.ts';
 import { unreadCommand } from './backfills.ts';
 import { isLate, isStuck, isUsed, serverTime, sinkState, sourceState } from './states.ts';
 import { size } from './format-size.ts';
 import { ago, counted, rfc3339, span } from './format-time.ts';
-import { completeUntil } from '../model/ledger.ts';
 import type { Micros } from '../model/time.ts';
 
 export interface Problem {

@@ -3,8 +3,7 @@
  * of content/prometheus/alerts.yaml. Pure.
  */
 import { WaybillError } from '../errors/errors.ts';
-import { logEvents } from '../model/log-events.ts';
-import type { LogEventCode } from '../model/log-events.ts';
+import { logEvents, type LogEventCode } from '../model/log-events.ts';
 import { nearest } from '../settings/nearest.ts';
 
 interface Section {

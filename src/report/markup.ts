@@ -1,7 +1,6 @@
 /** The `markup` template: it escapes every value except the result of another template. */
 import { printable } from '../errors/escape.ts';
-import { joined } from './chunks.ts';
-import type { Chunks } from './chunks.ts';
+import { joined, type Chunks } from './chunks.ts';
 
 /** HTML text, in chunks if it is long. Prettier reformats templates with the tag `html`. */
 export class Html {

@@ -1,11 +1,9 @@
 /** The headline of `status` and of the page: the worst first, at most 90 characters, without text of another program. Pure. */
 import { cut } from '../record/text.ts';
 import { completeUntil } from '../model/ledger.ts';
-import { endingWithin } from '../model/snapshot.ts';
-import type { SinkSnapshot, Snapshot, SourceSnapshot } from '../model/snapshot.ts';
+import { endingWithin, type SinkSnapshot, type Snapshot, type SourceSnapshot } from '../model/snapshot.ts';
 import type { Micros } from '../model/time.ts';
-import { completeness, presentOf } from './completeness.ts';
-import type { Completeness } from './completeness.ts';
+import { completeness, presentOf, type Completeness } from './completeness.ts';
 import { ago, clockTime, counted, grouped } from './format-time.ts';
 import { isStuck, isUsed, serverTime, sourceState } from './states.ts';
 import { summaryOf, whenDue } from './summary.ts';

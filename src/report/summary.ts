@@ -1,8 +1,7 @@
 /** The summary of a period as text: the first line of every report, and `summary` of `ledger --json`. Pure. */
 import type { LedgerReportWindows, LedgerTables, LongLedgerReport } from '../model/ledger-report.ts';
 import type { Micros } from '../model/time.ts';
-import { completeness } from './completeness.ts';
-import type { Completeness, Facts, Present, Shortfall } from './completeness.ts';
+import { completeness, type Completeness, type Facts, type Present, type Shortfall } from './completeness.ts';
 import { clockTime, counted, grouped, rfc3339, stretchWords, zoned } from './format-time.ts';
 
 /** Further items are counted, not named. */

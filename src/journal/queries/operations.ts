@@ -1,8 +1,7 @@
 /** Operator actions, as `operations list --json` prints them. Reads only the database. */
 import type { Database } from 'better-sqlite3';
 import type { Micros } from '../../model/time.ts';
-import { detailOf, instant, withTimes } from '../operation-detail.ts';
-import type { Detail } from '../operation-detail.ts';
+import { detailOf, instant, withTimes, type Detail } from '../operation-detail.ts';
 
 /** One row of `operations`. */
 interface OperationRow {

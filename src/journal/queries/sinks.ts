@@ -2,8 +2,7 @@
 import type { Database } from 'better-sqlite3';
 import type { SinkOrders } from '../../model/journal.ts';
 import type { Micros } from '../../model/time.ts';
-import { ordersOf } from '../sink-positions.ts';
-import type { SinkRow } from '../sink-positions.ts';
+import { ordersOf, type SinkRow } from '../sink-positions.ts';
 
 /** A sink in the state, for lists. */
 export interface KnownSink {

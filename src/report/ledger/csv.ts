@@ -5,8 +5,7 @@
  */
 import { createHash } from 'node:crypto';
 import type { LongLedgerReport, LongLedgerReportSource } from '../../model/ledger-report.ts';
-import { csvColumns, periodColumns, sinkIds, windowColumns } from './columns.ts';
-import type { Cell, LedgerColumns } from './columns.ts';
+import { csvColumns, periodColumns, sinkIds, windowColumns, type Cell, type LedgerColumns } from './columns.ts';
 import { byPeriod } from './periods.ts';
 import { gathered } from '../chunks.ts';
 import { printable } from '../../errors/escape.ts';

@@ -1,8 +1,7 @@
 /** The completeness report in each format, for the command and the admin server. */
 import type { LongLedgerReport } from '../../model/ledger-report.ts';
 import { ledgerCsv } from './csv.ts';
-import { ledgerHtml } from './html.ts';
-import type { LedgerHtmlOptions } from './html.ts';
+import { ledgerHtml, type LedgerHtmlOptions } from './html.ts';
 import { byPeriod } from './periods.ts';
 import { jsonChunks } from '../chunks.ts';
 

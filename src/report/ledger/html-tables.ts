@@ -2,12 +2,9 @@
 import type { LedgerReportWindow, LongLedgerReportSource } from '../../model/ledger-report.ts';
 import { mapped } from '../chunks.ts';
 import { grouped } from '../format-time.ts';
-import { lines, markup, none } from '../markup.ts';
-import type { Html } from '../markup.ts';
-import { periodColumns, shownColumns, sinkIds, windowColumns } from './columns.ts';
-import type { ShownColumn } from './columns.ts';
-import { byPeriod } from './periods.ts';
-import type { LedgerPeriod } from './periods.ts';
+import { lines, markup, none, type Html } from '../markup.ts';
+import { periodColumns, shownColumns, sinkIds, windowColumns, type ShownColumn } from './columns.ts';
+import { byPeriod, type LedgerPeriod } from './periods.ts';
 import { capital, crossingSentence, local, suspensionText } from './sentences.ts';
 import type { LedgerTally } from './tally.ts';
 

@@ -7,13 +7,11 @@ import { reportDigest } from './csv.ts';
 import { ledgerHtmlPolicy, style } from './html-style.ts';
 import { lateTable, number, periodTable, sinkTable, suspensionTable, table, text, windowTable } from './html-tables.ts';
 import { operationHeads, operationRows } from './operations.ts';
-import { isNotable, tallyOf } from './tally.ts';
-import type { LedgerTally } from './tally.ts';
+import { isNotable, tallyOf, type LedgerTally } from './tally.ts';
 import { capital, delayText, local, quotable, reach, unproven } from './sentences.ts';
 import { joined } from '../chunks.ts';
 import { grouped } from '../format-time.ts';
-import { lines, markup, none, trusted } from '../markup.ts';
-import type { Html } from '../markup.ts';
+import { lines, markup, none, trusted, type Html } from '../markup.ts';
 
 export interface LedgerHtmlOptions {
   readonly by: 'window' | 'day' | 'month';

@@ -4,12 +4,10 @@
  */
 import type { LongLedgerReport, LongLedgerReportSource } from '../../model/ledger-report.ts';
 import { StateCounts } from '../../journal/window-counts.ts';
-import { narrowColumns, periodColumns, shownColumns, sinkIds, windowColumns } from './columns.ts';
-import type { LedgerColumns, ShownColumn } from './columns.ts';
+import { narrowColumns, periodColumns, shownColumns, sinkIds, windowColumns, type LedgerColumns, type ShownColumn } from './columns.ts';
 import { operationHeads, operationRows } from './operations.ts';
 import { byPeriod } from './periods.ts';
-import { tallyOf } from './tally.ts';
-import type { LedgerTally } from './tally.ts';
+import { tallyOf, type LedgerTally } from './tally.ts';
 import { crossingSentence, delayText, holesOf, local, overlapSentence, paddingSentence, reach, suspensionText } from './sentences.ts';
 import { joined, mapped } from '../chunks.ts';
 import { printable } from '../../errors/escape.ts';
