@@ -153,7 +153,7 @@ async function sendAlone(
 /** Nothing tries again in a command: its own error names the archive that cannot be read. */
 function withoutRetries(log: ComponentLog): ComponentLog {
   return {
-    write: (event, fields) => (event === 'sink.archive_replay_failed' ? undefined : log.write(event, fields)),
+    write: (event, ...fields) => (event === 'sink.archive_replay_failed' ? undefined : log.write(event, ...fields)),
     child: (component) => withoutRetries(log.child(component)),
   };
 }

@@ -65,7 +65,7 @@ export class Recounter {
     const fields = { ...this.#fields(window), total };
     if (/* mutant: recount-agrees */ total !== undefined && total === window.total && !isNew) {
       await journal.confirm(sourceId, window, nextRecount(window.to, ages, at), at, this.#lastAge);
-      log.write('window.recounted', fields);
+      log.write('window.recounted', { ...fields, stored: total, total });
       return;
     }
     // mutant: recount-fewer

@@ -423,7 +423,7 @@ export class Collector {
     return true;
   }
 
-  #pauses(fields: object): void {
+  #pauses(fields: { reason: string | undefined; code?: string; error?: unknown }): void {
     const { log, settings, clock } = this.#parts;
     if (this.#pausedAt === undefined) log.write('source.paused', { source: settings.id, ...fields });
     this.#pausedAt ??= clock.monotonic();

@@ -5,7 +5,6 @@
 import type { CollectJournal } from '../model/journal.ts';
 import { suspensionMessage, type LedgerWindow, type Suspension } from '../model/ledger.ts';
 import type { ServerClock, Source } from '../model/source.ts';
-import type { LogFields } from '../model/log-events.ts';
 import type { Log, Meters } from '../model/telemetry.ts';
 import type { Clock, Micros } from '../model/time.ts';
 import { microsToIso } from '../record/timestamp.ts';
@@ -188,6 +187,12 @@ export class Suspensions {
 }
 
 /** The log fields of a suspension. */
-export function fieldsOf({ reason, message, since, fields, windows }: Suspension): LogFields<'source.suspended'> {
+export function fieldsOf({
+  reason,
+  message,
+  since,
+  fields,
+  windows,
+}: Suspension): Record<'reason' | 'detail' | 'since', string> & { fields: unknown; windows: unknown } {
   return { reason, detail: message, since: microsToIso(since), fields, windows: windows?.map(microsToIso) };
 }

@@ -255,7 +255,7 @@ export class ReplayFeed implements Feed {
     // Lines of the ledger may follow the last record.
     if (this.#records) this.#replay = { ...this.#replay, at: this.#records.lines };
     this.#ended = { at: clock.now(), state: 'done' };
-    const { archive, first, last, sent, rejected, leftOut } = this.progress();
+    const { archive, first, last, sent, rejected, leftOut = 0 } = this.progress();
     if (archive === undefined) log.write('sink.replay_completed', { sink: id, from: first, through: last, sent, rejected });
     else log.write('sink.archive_replay_completed', { sink: id, archive, sent, rejected, leftOut });
   }

@@ -8,7 +8,7 @@ export interface LogEvent {
   readonly level: Level;
   /** Constant; fields contain the values. */
   readonly message: string;
-  /** Field names, separated by spaces. */
+  /** Field names, separated by spaces. A field with `?` is missing in some lines of the event. */
   readonly fields: string;
   /** For docs/logs.md: the cause, and what to do. */
   readonly meaning: string;
@@ -57,13 +57,13 @@ export const logEvents = {
   'daemon.failed': {
     level: 'error',
     message: 'fatal error, shutting down',
-    fields: 'name code error',
+    fields: 'name code? error',
     meaning: 'The daemon cannot continue. `waybill explain CODE`, with `code`, says what to do.',
   },
   'daemon.not_started': {
     level: 'error',
     message: 'daemon did not start, or ended with an error',
-    fields: 'code error stack',
+    fields: 'code? error stack?',
     meaning: 'The daemon could not start, or ended with an error. `waybill explain CODE`, with `code`, says what to do.',
   },
   'certificate.ending': {
@@ -77,7 +77,7 @@ export const logEvents = {
   'telemetry.started': {
     level: 'info',
     message: 'exporting by OTLP',
-    fields: 'endpoint signals',
+    fields: 'endpoint? signals',
     meaning: 'Metrics and traces are sent to this receiver.',
   },
   'telemetry.export_failed': {
@@ -96,7 +96,7 @@ export const logEvents = {
   'config.reloaded': {
     level: 'info',
     message: 'configuration reloaded',
-    fields: 'file sources sinks settings added changed removed',
+    fields: 'file sources sinks settings',
     meaning:
       'A changed configuration is in effect. `sources` and `sinks` list the ids that were added, changed and removed, `settings` the ' +
       'changed settings of the daemon.',
@@ -163,7 +163,7 @@ export const logEvents = {
   'state.write_delayed': {
     level: 'error',
     message: 'cannot write the state, trying again',
-    fields: 'code error',
+    fields: 'code? error',
     meaning:
       'A source or sink of a changed configuration cannot be stored: the disk is full, or the journal has reached `journal.maxSize`. The ' +
       'source or sink starts when there is space again. `waybill explain CODE`, with `code`, says what to do.',
@@ -177,7 +177,7 @@ export const logEvents = {
   'operation.performed': {
     level: 'info',
     message: 'operation performed',
-    fields: 'operation actor source sink reason',
+    fields: 'operation actor source? sink? reason?',
     meaning: 'An operator changed the state by a command. `actor` is not authenticated.',
   },
   'admin.listening': {
@@ -196,7 +196,7 @@ export const logEvents = {
   'admin.request_failed': {
     level: 'error',
     message: 'admin request failed',
-    fields: 'error url',
+    fields: 'error url?',
     meaning: 'The admin server answered a request with status 500.',
   },
   'admin.sample_failed': {
@@ -241,38 +241,38 @@ export const logEvents = {
   'source.request_retried': {
     level: 'info',
     message: 'request failed, retrying',
-    fields: 'source code retryInMs error',
+    fields: 'source code? retryInMs error',
     meaning: 'A request failed. It is repeated after `retryInMs`.',
   },
   'source.request_failing': {
     level: 'warn',
     message: 'requests keep failing, retrying',
-    fields: 'source code retryInMs error',
+    fields: 'source code? retryInMs error',
     meaning: 'At least three attempts in a row failed. `waybill explain CODE`, with `code`, says what to do.',
   },
   'source.token_retried': {
     level: 'debug',
     message: 'token request refused, retrying',
-    fields: 'source code retryInMs error',
+    fields: 'source code? retryInMs error',
     meaning: 'The token endpoint refused the credentials. After a rotation, the server may need a moment before it accepts the new secret.',
   },
   'source.token_refused': {
     level: 'error',
     message: 'token endpoint refuses the credentials',
-    fields: 'source code retryInMs error',
+    fields: 'source code? retryInMs error',
     meaning: 'Replace the credentials of the source. Collection then resumes without a restart.',
   },
   'source.recovered': {
     level: 'info',
     message: 'source responds again',
-    fields: 'source after',
+    fields: 'source after?',
     meaning: 'A request succeeded. `after` is the code of the previous failure.',
     recovers: true,
   },
   'source.paused': {
     level: 'error',
     message: 'collection paused',
-    fields: 'source reason code error',
+    fields: 'source reason? code? error?',
     meaning: 'The journal has reached `journal.maxSize`, or the disk is full. Nothing is lost while the service keeps its log.',
   },
   'source.resumed': {
@@ -291,7 +291,7 @@ export const logEvents = {
   'source.page_size_refused': {
     level: 'warn',
     message: 'page size refused',
-    fields: 'source pageSize error',
+    fields: 'source? pageSize error',
     meaning: 'The service does not accept this page size. A smaller one is used.',
   },
   'source.setting_reread': {
@@ -303,27 +303,27 @@ export const logEvents = {
   'source.moved': {
     level: 'warn',
     message: 'source is polled at another address',
-    fields: 'source before present windows',
+    fields: 'source? before present windows',
     meaning:
       'The host of `baseUrl` changed, or an operator moved the source. Every proven window is in doubt until it was counted once more. See operations.md, "A source moves".',
   },
   'source.suspended': {
     level: 'error',
     message: 'source suspended',
-    fields: 'source reason detail since fields windows',
+    fields: 'source reason detail since fields? windows?',
     meaning:
       'The service shows fewer fields or records than before, times that cannot be right, or records that it does not find by their times; or `baseUrl` or `tenantId` names another service. No window is closed. See operations.md, "Suspended".',
   },
   'source.still_suspended': {
     level: 'error',
     message: 'source is still suspended',
-    fields: 'source reason detail since fields windows',
+    fields: 'source reason detail since fields? windows?',
     meaning: 'Written when the daemon starts with a suspended source, and when a recount finds more during the suspension.',
   },
   'source.suspension_ended': {
     level: 'warn',
     message: 'suspension ended',
-    fields: 'source reason detail since fields windows',
+    fields: 'source reason detail since fields? windows?',
     meaning: 'The service shows everything again, or an operator accepted the loss.',
     recovers: true,
   },
@@ -382,20 +382,20 @@ export const logEvents = {
   'source.calibrated': {
     level: 'info',
     message: 'source calibrated',
-    fields: 'source firstPage pageSize total dated',
+    fields: 'source firstPage? pageSize total? dated',
     meaning:
       'The fields show how the service pages, counts and dates its responses. Without `total` the service gives no usable `totalRecords`, and no window can be proven.',
   },
   'source.behaviour_changed': {
     level: 'warn',
     message: 'source behaviour changed since last calibration',
-    fields: 'source firstPage pageSize total dated fields',
+    fields: 'source firstPage? pageSize total? dated fields',
     meaning: 'The service pages, counts or dates its responses differently. `fields` names the changed properties.',
   },
   'source.calibration_failed': {
     level: 'warn',
     message: 'calibration failed; using the previous one',
-    fields: 'source code next error',
+    fields: 'source code? next error',
     meaning: 'The calibration is repeated at `next`.',
   },
   'source.late_records_found': {
@@ -408,13 +408,13 @@ export const logEvents = {
   'source.unbounded_query_rejected': {
     level: 'warn',
     message: 'unbounded query rejected; using a time-bounded query',
-    fields: 'source startTime endTime error',
+    fields: 'source startTime? endTime? error',
     meaning: 'The service refuses a query without times.',
   },
   'source.open_query_rejected': {
     level: 'warn',
     message: 'query with only one time rejected; using both times',
-    fields: 'source startTime endTime error',
+    fields: 'source startTime? endTime? error',
     meaning: 'The service demands both times or none. Live polls send an `endTime` too: a day ahead, or the present.',
   },
   'source.unbounded_query_accepted': {
@@ -468,13 +468,13 @@ export const logEvents = {
   'window.not_proven': {
     level: 'warn',
     message: 'window not proven',
-    fields: 'source from to reason detail total received next',
+    fields: 'source from to reason detail total? received next?',
     meaning: 'The window is a gap. It is read again at `next`.',
   },
   'window.reread': {
     level: 'debug',
     message: 'window changed since it was read; reading again',
-    fields: 'source from to total received',
+    fields: 'source from to total? received',
     meaning: 'The window was read before its close delay had passed, and the count after that delay differs.',
   },
   'window.too_wide': {
@@ -492,7 +492,7 @@ export const logEvents = {
   'window.closed_early': {
     level: 'error',
     message: 'window closed at a time that is in the future; counting again',
-    fields: 'source from to stored detail',
+    fields: 'source from to stored? detail',
     meaning:
       'By the clock of the service the window was closed in the future: the clock was ahead when the window was closed, or is behind now. ' +
       '`stored` is the proven total.',
@@ -506,26 +506,26 @@ export const logEvents = {
   'window.grew': {
     level: 'info',
     message: 'late records in a closed window; reading again',
-    fields: 'source from to stored total',
+    fields: 'source from to stored? total?',
     meaning: 'The service counts more records than the proven total.',
   },
   'window.grew_too_late': {
     level: 'error',
     message: 'window changed after its last recount',
-    fields: 'source from to stored total',
+    fields: 'source from to stored? total?',
     meaning:
       'Its records are too old to be deduplicated, so it is not read again, and records may be missing. The ledger lists it as in doubt.',
   },
   'window.recount_below': {
     level: 'warn',
     message: 'recount is below the proven total; recounting',
-    fields: 'source from to stored total next',
+    fields: 'source from to stored? total next',
     meaning: 'Three lower counts in a row mark the window as shrunk.',
   },
   'window.shrunk': {
     level: 'error',
     message: 'records no longer shown by the service',
-    fields: 'source from to stored total',
+    fields: 'source from to stored? total',
     meaning:
       'The service counts `total` records, and showed more before (`stored`). Waybill keeps the records. See operations.md, "Windows shrunk".',
   },
@@ -565,13 +565,13 @@ export const logEvents = {
   'sink.delivery_failed': {
     level: 'warn',
     message: 'delivery failed, retrying',
-    fields: 'sink code attempts retryInMs error',
+    fields: 'sink code? attempts retryInMs error',
     meaning: 'The batch is sent again after `retryInMs`. `waybill explain CODE`, with `code`, says what to do.',
   },
   'sink.delivery_blocked': {
     level: 'error',
     message: 'delivery blocked',
-    fields: 'sink code attempts retryInMs error',
+    fields: 'sink code? attempts retryInMs error',
     meaning: 'A setting, permission or certificate is wrong, and an operator must correct it. Attempts continue.',
   },
   'sink.delivery_resumed': {
@@ -655,7 +655,7 @@ export const logEvents = {
   'sink.archive_replay_failed': {
     level: 'error',
     message: 'replay from the archive failed',
-    fields: 'sink archive at code retryInMs error',
+    fields: 'sink archive? at code? retryInMs error',
     meaning:
       'The archive cannot be read after line `at`: the error names the lines that are missing or altered. The records before them were sent, and new ' +
       'records are delivered. The daemon tries again after `retryInMs`, and continues after line `at`; `waybill replay --archive --from LINE` goes on ' +
@@ -664,7 +664,7 @@ export const logEvents = {
   'sink.archive_record_rejected': {
     level: 'error',
     message: 'record of the archive rejected permanently',
-    fields: 'sink uid code',
+    fields: 'sink uid? code',
     meaning: 'The sink rejected a record of a replay from an archive. It is no dead letter: the archive keeps it.',
   },
   'sink.template_missing': {
@@ -691,12 +691,18 @@ export type LogEventCode = keyof typeof logEvents;
 
 type Words<Text extends string> = Text extends `${infer First} ${infer Rest}` ? First | Words<Rest> : Text extends '' ? never : Text;
 
-type FieldName<Code extends LogEventCode> = Words<(typeof logEvents)[Code]['fields']>;
+type Word<Code extends LogEventCode> = Words<(typeof logEvents)[Code]['fields']>;
+type RequiredField<Code extends LogEventCode> = Exclude<Word<Code>, `${string}?`>;
+type OptionalField<Code extends LogEventCode> = Word<Code> extends infer Name ? (Name extends `${infer Plain}?` ? Plain : never) : never;
 
-/** The fields that a line of this event may hold. */
-export type LogFields<Code extends LogEventCode> = { readonly [Name in FieldName<Code>]?: unknown };
+/** The fields of a line of this event, which refuse others: an object type alone accepts them in a spread or a variable. */
+type Fields<Code extends LogEventCode, Given> = Given & {
+  readonly [Name in RequiredField<Code>]: Name extends 'error' ? unknown : string | number | boolean | object | null;
+} & {
+  readonly [Name in OptionalField<Code>]?: unknown;
+} & { readonly [Name in Exclude<keyof Given, RequiredField<Code> | OptionalField<Code>>]?: undefined };
 
-/** Refuses the other fields: an object type alone accepts them in a spread or a variable. */
-export type UnlistedFields<Code extends LogEventCode, Fields> = {
-  readonly [Name in Exclude<keyof Fields, FieldName<Code>>]?: undefined;
-};
+/** What follows the event: its fields, or nothing if none is required. */
+export type LogFields<Code extends LogEventCode, Given extends object> = [RequiredField<Code>] extends [never]
+  ? [fields?: Fields<Code, Given>]
+  : [fields: Fields<Code, Given>];

@@ -1,14 +1,11 @@
 /** The boundaries to the log, the metrics and the traces. */
-import type { LogEventCode, LogFields, UnlistedFields } from './log-events.ts';
+import type { LogEventCode, LogFields } from './log-events.ts';
 import type { Micros } from './time.ts';
 
 /** The log, by the events of log-events.ts. Fields never hold a secret or a part of a record. */
 export interface Log {
-  /** A field that the table does not list for the event is a type error, also in a spread object. */
-  write<Code extends LogEventCode, Fields extends object>(
-    event: Code,
-    fields?: Fields & LogFields<Code> & UnlistedFields<Code, Fields>,
-  ): void;
+  /** A missing field, and one that the table does not list for the event, are type errors, also in a spread object. */
+  write<Code extends LogEventCode, Given extends object>(event: Code, ...fields: LogFields<Code, Given>): void;
 }
 
 /** Counters and histograms. Gauges are read from a Snapshot at each scrape. Durations in seconds. */

@@ -9,11 +9,17 @@ import { logEvents } from '../model/log-events.ts';
 
 const hidden = '[hidden]';
 
+/** Names inside the objects of a field: `added` inside `sources` of `config.reloaded`. */
+const innerNames = ['added', 'changed', 'removed'];
+
 /**
- * Field names whose text may appear: the names in the event table. A name inside an object counts
- * as a field: text under a name that no event lists is hidden.
+ * Field names whose text may appear: the names in the event table, and the inner names. Text under
+ * another name inside an object is hidden too.
  */
-const shownFields: ReadonlySet<string> = new Set(Object.values(logEvents).flatMap(({ fields }) => fields.split(' ')));
+const shownFields: ReadonlySet<string> = new Set([
+  ...innerNames,
+  ...Object.values(logEvents).flatMap(({ fields }) => fields.replaceAll('?', '').split(' ')),
+]);
 
 const secretName =
   /secret|passw|passphrase|token(?!Url)|authorization|cookie|credential|private|(api|access|subscription|signing|privacy)[-_]?key|^key$|^pin$|jwt|session|bearer/i;

@@ -122,7 +122,7 @@ export function createLog(
   const componentLog = (component: string): ComponentLog => {
     if (component !== '') components.add(component);
     return {
-      write: (event, fields) => report(event, component, fields ?? {}),
+      write: (event, ...[fields]) => report(event, component, fields ?? {}),
       child: (inner) => componentLog(component === '' ? inner : `${component}/${inner}`),
     };
   };

@@ -29,7 +29,7 @@ const clock: Clock & { ms: number } = {
 let logged: unknown[] = [];
 let warned: unknown[] = [];
 const log: Log = {
-  write: (event, fields) => void (logEvents[event].level === 'error' ? logged : warned).push(fields),
+  write: (event, ...[fields]) => void (logEvents[event].level === 'error' ? logged : warned).push(fields),
 };
 let directory: string;
 let running: AsyncDisposableStack;

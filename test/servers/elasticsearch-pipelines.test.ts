@@ -57,7 +57,7 @@ async function deliver(dataset: string, given: object = {}) {
     open: (signal) => elasticsearch.open(settings, contextOf('sink'), new ModelKept(), signal),
     clock: systemClock,
     random: systemRandom,
-    log: { write: (event) => void events.push(event) },
+    log: { write: (...[event]) => void events.push(event) },
     meters: uncounted,
   });
   const stop = new AbortController();

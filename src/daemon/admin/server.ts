@@ -115,7 +115,8 @@ class AdminThread {
     });
     this.#channel.serve('daemon', {
       ...facts,
-      log: (event, fields, error) => log.write(event, { ...fields, error: error && revived(error) }),
+      // The log of the thread has checked the fields.
+      log: (event, fields, error) => log.write(event, { ...fields, error: error && revived(error) } as never),
     } satisfies DaemonService);
     let failure = new Error('the admin server thread ended');
     this.#worker.once('error', (thrown: Error) => {

@@ -104,7 +104,7 @@ async function watch(): Promise<void> {
 function log(): Log {
   let last = -Infinity;
   return {
-    write: (event, fields) => {
+    write: (event, ...[fields]) => {
       if (clock.monotonic() - last < logMs) return;
       last = clock.monotonic();
       const { error, ...others } = (fields ?? {}) as { error?: unknown };

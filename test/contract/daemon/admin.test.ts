@@ -29,7 +29,7 @@ async function started(
   const { directory: state } = await opened();
   const admin = new AdminServer({
     ...{ state, version: '0.1.0', settings: {}, services: {}, clock: systemClock },
-    log: { write: (event, fields) => void logged.push({ event, ...fields }) },
+    log: { write: (event, ...[fields]) => void logged.push({ event, ...fields }) },
     facts: {
       snapshot: () => snapshot(),
       metricsText: () => Promise.resolve('waybill_gaps 0\n'),

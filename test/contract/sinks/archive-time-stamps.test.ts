@@ -65,7 +65,7 @@ describe.skipIf(!hasOpenssl || !hasPython)('time stamps of an archive', () => {
         timeOf: (token, content) => readResponse(token, { imprint: createHash('sha256').update(content).digest() }).time,
         [Symbol.asyncDispose]: () => Promise.resolve(),
       };
-      const log: Log = { write: (event) => this.events.push(event) };
+      const log: Log = { write: (...[event]) => void this.events.push(event) };
       const target = {
         name: 'memory',
         store: this.store,

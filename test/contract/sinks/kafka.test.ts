@@ -734,7 +734,7 @@ describe('kafka', () => {
       const found = (await find({ key })).map(({ level, message }) => `${level}: ${message}`);
       expect(found.filter((line) => line.includes('cleanup.policy is'))).toEqual([expect.stringMatching(words)]);
       const events: string[] = [];
-      const log = { ...contextOf('siem').log, write: (event: string) => void events.push(event) };
+      const log = { ...contextOf('siem').log, write: (...[event]: readonly unknown[]) => void events.push(event as string) };
       await using _sink = await kafka.open(settingsOf(broker, { key }), contextOf('siem', { log }), kept, never);
       expect(events).toContain('sink.topic_compacted');
     });

@@ -59,7 +59,7 @@ export class Loop {
     this.id = wish.id ?? 'sink';
     this.receiver = wish.receiver ?? new ModelReceiver(clock, wish);
     const log: Log = {
-      write: (event, fields) => void this.lines.push({ level: logEvents[event].level, event, fields: fields ?? {} }),
+      write: (event, ...[fields]) => void this.lines.push({ level: logEvents[event].level, event, fields: fields ?? {} }),
     };
     const meters = {
       eventsDelivered: (_sink: string, count: number) => (this.counted.sent += count),

@@ -23,7 +23,7 @@ import { append, openJournal, rangeReplay, source, storeReplay } from '../model-
 const [directory = '', path = '', size, end, replayed] = process.argv.slice(2);
 const silent = (): void => undefined;
 const log: Log = {
-  write: (event, fields) => {
+  write: (event, ...[fields]) => {
     if (['warn', 'error'].includes(logEvents[event].level)) console.error(event, fields);
   },
 };

@@ -25,7 +25,7 @@ async function begun(start: UnreadStartParts['settings']['start'], earliest: () 
       store: { profile, setEarliest: (at) => Promise.resolve(void (profile.earliest = at)) },
       earliest: () => Promise.resolve().then(() => ((asked += 1), earliest())),
       now: () => base + 24 * hour,
-      log: { write: (_event, fields) => void logged.push(fields) },
+      log: { write: (_event, ...[fields]) => void logged.push(fields) },
     },
     true,
   );

@@ -17,7 +17,7 @@ let warnings: string[];
 let server: ServerClock;
 
 const log: Log = {
-  write: (event) => void warnings.push(event),
+  write: (...[event]) => void warnings.push(event),
 };
 
 function make(options: { closeDelay?: number; profile?: ClockProfile } = {}): ServerClock {

@@ -10,23 +10,33 @@ const sources = readdirSync(new URL('src/', root), { recursive: true, encoding: 
   .filter((path) => path.endsWith('.ts'))
   .map((path) => ({ path: `src/${path}`, text: readFileSync(new URL(`src/${path}`, root), 'utf8') }));
 
-test('the type rejects a line without an event, an unknown event, and a field that the event does not list', () => {
+test('the type rejects a line without an event, an unknown event, a missing field, and a field that the event does not list', () => {
   const written: unknown[] = [];
   const log: Log = { write: (...parts) => void written.push(parts) };
-  const unlisted = { sink: 'siem', waitMs: 5 };
+  const listed = { sink: 'siem', attempts: 1, retryInMs: 5, error: undefined };
+  const unlisted = { ...listed, waitMs: 5 };
+  const perhaps: { attempts: number | undefined } = { attempts: undefined };
   // `npm run typecheck` fails when a line below a directive compiles.
   // @ts-expect-error the event is missing
   log.write({ sink: 'siem' });
   // @ts-expect-error unknown event
   log.write('sink.delivery_delayed', { sink: 'siem' });
   // @ts-expect-error unlisted field in a literal
-  log.write('sink.delivery_failed', { sink: 'siem', waitMs: 5 });
+  log.write('sink.delivery_failed', { ...listed, waitMs: 5 });
   // @ts-expect-error unlisted field in a variable
   log.write('sink.delivery_failed', unlisted);
   // @ts-expect-error unlisted field in a spread
   log.write('sink.delivery_failed', { ...unlisted, code: 'sink_unavailable' });
+  // @ts-expect-error required fields are missing
   log.write('sink.delivery_failed', { sink: 'siem', retryInMs: 5 });
-  expect(written).toHaveLength(6);
+  // @ts-expect-error no fields at all
+  log.write('sink.delivery_failed');
+  // @ts-expect-error a required field may have no value
+  log.write('sink.delivery_failed', { ...listed, ...perhaps });
+  log.write('sink.delivery_failed', listed);
+  log.write('sink.delivery_failed', { ...listed, code: 'sink_unavailable' });
+  log.write('daemon.stopped');
+  expect(written).toHaveLength(11);
 });
 
 test('only src/telemetry writes log lines: no other file imports pino or uses the console', () => {
@@ -42,7 +52,7 @@ test('the code writes every event of the table', () => {
 
 test('fields of the table are unique, not reserved, and not redacted', () => {
   for (const [event, { fields }] of Object.entries(logEvents)) {
-    const names = fields === '' ? [] : fields.split(' ');
+    const names = fields.split(' ').flatMap((name) => (name === '' ? [] : [name.replace('?', '')]));
     expect(new Set(names).size, event).toBe(names.length);
     expect(
       names.filter((name) => ['level', 'time', 'event', 'component', 'message'].includes(name)),
@@ -62,7 +72,7 @@ test('docs/logs.md lists every event', async () => {
         ? ''
         : fields
             .split(' ')
-            .map((name) => `\`${name}\``)
+            .map((name) => (name.endsWith('?') ? `\`${name.slice(0, -1)}\`?` : `\`${name}\``))
             .join(' ');
     return `| \`${event}\` | ${level} | ${message} | ${names} | ${meaning} |\n`;
   };

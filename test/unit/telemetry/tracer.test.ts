@@ -23,9 +23,9 @@ test.each(['json', 'ecs'] as const)('a log line inside a span carries its ids (%
   const span = tracer.start('collect page');
   await traced(span, async () => {
     await Promise.resolve();
-    root.write('admin.listening');
+    root.write('admin.listening', { addresses: [] });
   });
-  root.write('admin.listening');
+  root.write('admin.listening', { addresses: [] });
   const [inside, outside] = text.trim().split('\n').map((line) => JSON.parse(line) as Record<string, unknown>); // prettier-ignore
   const [trace, id] = format === 'ecs' ? ['trace.id', 'span.id'] : ['trace_id', 'span_id'];
   expect(inside).toMatchObject({ [trace]: expect.stringMatching(/^[0-9a-f]{32}$/) as unknown, [id]: expect.stringMatching(/^[0-9a-f]{16}$/) as unknown }); // prettier-ignore

@@ -154,7 +154,7 @@ function readText(share: number, closedUntil: Micros, records: number, seconds: 
 
 function warningsTo(stream: NodeJS.WritableStream): Log {
   return {
-    write: (event, fields) => {
+    write: (event, ...[fields]) => {
       const { level, message } = logEvents[event];
       if (level !== 'warn' && level !== 'error') return;
       const thrown = fields && 'error' in fields ? fields.error : undefined;
