@@ -81,6 +81,7 @@ export const longForms = [
   'test/reference/generated-client.test.ts',
   'test/reference/switched-activity.test.ts',
   'test/unit/archive/line.test.ts',
+  'test/unit/collect/contradictions.test.ts',
   'test/unit/collect/idle.test.ts',
   'test/unit/collect/read-window.test.ts',
   'test/unit/collect/right-of-way.test.ts',

@@ -683,11 +683,11 @@ test('an old answer of a cache confirms no window and ends nothing: the clock of
       // A recount, and every answer from then on.
       if (pageSize === 1 && endTime !== undefined && Date.parse(`${endTime}Z`) < base / 1000 + 3_600_000) it.source.switches.age = 30;
     };
-    await it.runUntil(it.source.now() + day);
+    await it.runUntil(it.source.now() + 3 * hour);
     expect([it.source.switches.age, confirmed]).toEqual([30, 0]);
     it.source.before = () => undefined;
     it.source.switches.age = 0;
-    await it.runUntil(it.source.now() + day);
+    await it.runUntil(it.source.now() + 3 * hour);
     // Without a `Date`, the newest record is the time of the service.
     const time = dates ? it.source.now() : base + 300 * minute;
     expect(it.journal.progress(sourceId).live.closedUntil).toBeGreaterThan(time - 2 * hour);
