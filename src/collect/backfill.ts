@@ -2,23 +2,16 @@
  * Reads requested history: separate ranges, with the same proof as the present, while no newer work
  * is due. Each turn reads one window, so that newer work waits for one window at most.
  */
-import type { CollectJournal } from '../model/journal.ts';
 import type { Backfill, Window } from '../model/ledger.ts';
-import type { Log } from '../model/telemetry.ts';
-import type { Clock, Micros } from '../model/time.ts';
+import type { Micros } from '../model/time.ts';
 import { microsToIso } from '../record/timestamp.ts';
-import type { SourceHealth } from './requester.ts';
 import type { WindowCloser } from './close.ts';
 import type { PageStore } from './page-store.ts';
+import type { SourceAccess } from './source-access.ts';
 
-interface BackfillParts {
-  readonly source: string;
+interface BackfillParts extends Pick<SourceAccess, 'sourceId' | 'requester' | 'journal' | 'clock' | 'log'> {
   readonly closer: WindowCloser;
   readonly pages: Pick<PageStore, 'windowRecords'>;
-  readonly journal: CollectJournal;
-  readonly health: Pick<SourceHealth, 'requests'>;
-  readonly clock: Clock;
-  readonly log: Log;
 }
 
 /** The recent speed of one range. */
@@ -67,7 +60,15 @@ export class Backfiller {
    * @returns false when no range has a window to read
    */
   async turn(serverNow: Micros, signal: AbortSignal): Promise<boolean> {
-    const { journal, clock, closer, pages, health, source, log } = this.#parts;
+    const {
+      journal,
+      clock,
+      closer,
+      pages,
+      requester: { health },
+      sourceId: source,
+      log,
+    } = this.#parts;
     for (const range of journal.backfills(source)) {
       const pace = this.#paceOf(range.from);
       const began = clock.monotonic();

@@ -3,15 +3,13 @@
  * `closedUntil` and the frontier. Recounts are in recount.ts.
  */
 import { WaybillError } from '../errors/errors.ts';
-import type { CollectedPage, CollectJournal } from '../model/journal.ts';
+import type { CollectedPage } from '../model/journal.ts';
 import type { LedgerWindow, Range, Verdict, Window } from '../model/ledger.ts';
-import type { ServerClock } from '../model/source.ts';
-import type { Log, Meters } from '../model/telemetry.ts';
-import type { Clock, Micros, Random } from '../model/time.ts';
+import type { Meters } from '../model/telemetry.ts';
+import type { Micros } from '../model/time.ts';
 import { microsToIso } from '../record/timestamp.ts';
 import type { PageStore } from './page-store.ts';
-import type { Requester } from './requester.ts';
-import type { Suspensions, Waits } from './suspension.ts';
+import type { SourceAccess } from './source-access.ts';
 import { readWindow, type Outcome, type Reading, type Splitting } from './read-window.ts';
 import { ClockLost, isCountable, maxTotalOf, Recounter } from './recount.ts';
 import { EarlyWindows, type EarlyWindow } from './early.ts';
@@ -31,19 +29,9 @@ import {
   widthWithin,
 } from './windows.ts';
 
-interface CloserParts {
-  readonly sourceId: string;
+interface CloserParts extends Omit<SourceAccess, 'handoff'> {
   readonly reading: Reading;
-  readonly requester: Requester;
-  readonly journal: CollectJournal;
-  readonly suspensions: Suspensions;
-  readonly serverClock: ServerClock;
-  readonly clock: Clock;
-  readonly random: Random;
-  readonly waits: Waits;
-  readonly log: Log;
   readonly meters: Pick<Meters, 'windowShrunk'>;
-  readonly closeDelay: Micros;
   /** Ages of recount, ascending. */
   readonly ages: readonly Micros[];
   /** From before a restart. */
@@ -85,24 +73,12 @@ export class WindowCloser {
   readonly #recounter: Recounter;
 
   constructor(parts: CloserParts) {
-    const { sourceId, reading, requester, journal, suspensions, clock, random, waits, log, meters, closeDelay, ages } = parts;
     this.#parts = parts;
-    this.#source = sourceId;
+    this.#source = parts.sourceId;
     this.#early = new EarlyWindows(parts.pace?.early);
-    this.#pacedAt = clock.monotonic();
+    this.#pacedAt = parts.clock.monotonic();
     this.#recounter = new Recounter({
-      paging: reading.paging,
-      sourceId,
-      requester,
-      journal,
-      suspensions,
-      clock,
-      random,
-      waits,
-      log,
-      meters,
-      closeDelay,
-      ages,
+      ...parts,
       now: () => this.#serverNow(),
       isTimeKnown: () => this.#parts.serverClock.established(),
       reread: (window, signal) => this.#reread(window, true, signal),
@@ -185,8 +161,8 @@ export class WindowCloser {
    * holds for every count after the last page. After any other count the window is read again.
    */
   async #closeEarly({ window, proof }: EarlyWindow, signal: AbortSignal): Promise<boolean> {
-    const { requester, reading, suspensions, log } = this.#parts;
-    const { total, serverNow: last = this.#serverNow() } = await requester.count(proof.query, reading.paging.first, signal);
+    const { requester, paging, suspensions, log } = this.#parts;
+    const { total, serverNow: last = this.#serverNow() } = await requester.count(proof.query, paging.first, signal);
     if (suspensions.current || !this.#isDue(window)) return true;
     this.#early.drop(window);
     if (total !== proof.total) {
@@ -204,12 +180,12 @@ export class WindowCloser {
    * ancient record would cost two requests for each day since then.
    */
   async #withEmptyDays(window: Window, range: Micros, end: Micros, signal: AbortSignal): Promise<Window> {
-    const { requester, reading } = this.#parts;
+    const { requester, paging } = this.#parts;
     const width = 2 * (this.#empty.get(range) ?? 0);
     const to = Math.floor(Math.min(window.from + width, end) / dayMicros) * dayMicros;
     if (to <= window.to || width > this.#widestCount) return window;
     const stretch = { from: window.from, to };
-    const { total } = await requester.count(queryOf(stretch), reading.paging.first, signal);
+    const { total } = await requester.count(queryOf(stretch), paging.first, signal);
     if (total === undefined) this.#widestCount = width / 2;
     return total === 0 ? stretch : window;
   }
@@ -291,8 +267,8 @@ export class WindowCloser {
   async #mayBeDivided(window: LedgerWindow, signal: AbortSignal): Promise<boolean> {
     if (window.state !== 'gap' || window.reason !== 'unreadable' || lowerHalf(window) === undefined) return false;
     if (maxTotalOf(window) === 0) return true;
-    const { requester, reading } = this.#parts;
-    const { total } = await requester.count(window.query, reading.paging.first, signal);
+    const { requester, paging } = this.#parts;
+    const { total } = await requester.count(window.query, paging.first, signal);
     return total !== undefined && total >= maxTotalOf(window);
   }
 

@@ -4,15 +4,14 @@
  * source is suspended (`filter`). A record outside of every window is named, and no ledger is complete with it.
  */
 import { codeOf } from '../errors/errors.ts';
-import type { CollectedRecord, CollectJournal } from '../model/journal.ts';
+import type { CollectedRecord } from '../model/journal.ts';
 import type { PageRequest } from '../model/source.ts';
-import type { Log } from '../model/telemetry.ts';
 import type { LedgerWindow } from '../model/ledger.ts';
-import type { Clock, Micros } from '../model/time.ts';
+import type { Micros } from '../model/time.ts';
 import { endsOf, findByTime, misread, notCountedByTime, outsideOf, outsideText, samplesOf, shortfallText } from './contradictions.ts';
 import type { Ends, Looking, Sample, Shortfall } from './contradictions.ts';
 import type { Answer } from './requester.ts';
-import type { Suspensions, Waits } from './suspension.ts';
+import type { SourceAccess } from './source-access.ts';
 import { dayMicros, nextWindow } from './windows.ts';
 
 /** Survives a restart; plain JSON. */
@@ -23,14 +22,7 @@ export interface ContradictionProfile {
   readonly outside?: string | undefined;
 }
 
-interface CheckParts {
-  readonly sourceId: string;
-  readonly looking: Looking;
-  readonly journal: Pick<CollectJournal, 'progress' | 'covers' | 'lacks' | 'windowAt'>;
-  readonly suspensions: Suspensions;
-  readonly clock: Clock;
-  readonly waits: Waits;
-  readonly closeDelay: Micros;
+interface CheckParts extends SourceAccess {
   /** The ledger is to hold all records of the service. */
   readonly isFromEarliest: boolean;
   readonly store: (answer: Answer, signal: AbortSignal) => Promise<void>;
@@ -39,7 +31,6 @@ interface CheckParts {
   readonly remember: (record: CollectedRecord, request: PageRequest) => void;
   /** Saves the profile at once. */
   readonly learned: (() => Promise<void>) | undefined;
-  readonly log: Log;
   readonly profile: ContradictionProfile | undefined;
 }
 
@@ -51,6 +42,7 @@ const lagMicros = 60_000_000;
 
 export class ContradictionCheck {
   readonly #parts: CheckParts;
+  readonly #looking: Looking;
   #profile: ContradictionProfile;
   /** When the last check began, server time; when it ended, and what it took, ms of the monotonic clock. */
   #checked: Micros = 0;
@@ -67,6 +59,7 @@ export class ContradictionCheck {
 
   constructor(parts: CheckParts) {
     this.#parts = parts;
+    this.#looking = { ...parts, pauseMs: parts.waits.fresh };
     this.#profile = parts.profile ?? {};
   }
 
@@ -100,10 +93,10 @@ export class ContradictionCheck {
 
   /** True if the suspension may end. */
   async passes(serverNow: Micros, signal: AbortSignal): Promise<boolean> {
-    const { looking, clock } = this.#parts;
+    const { clock } = this.#parts;
     // The search for the offset takes over a hundred requests, so it is repeated each hour only.
     if (this.#suspect && clock.monotonic() - this.#comparedAt < hourMs) {
-      const { record, isWhole } = await findByTime(looking, this.#suspect, signal);
+      const { record, isWhole } = await findByTime(this.#looking, this.#suspect, signal);
       if (record === undefined && isWhole) return false;
     }
     const message = await this.#compare(serverNow, signal);
@@ -113,9 +106,9 @@ export class ContradictionCheck {
 
   /** @returns how the service contradicts itself; undefined if it does not, or the records cannot be read */
   async #compare(serverNow: Micros, signal: AbortSignal): Promise<string | undefined> {
-    const { looking, closeDelay, journal, sourceId, remember, store, clock } = this.#parts;
+    const { closeDelay, journal, sourceId, remember, store, clock } = this.#parts;
     try {
-      const ends = await endsOf(looking, signal, this.#total);
+      const ends = await endsOf(this.#looking, signal, this.#total);
       const { closedUntil } = journal.progress(sourceId).live;
       for (const { record, answer } of ends.shown) if ((record.time ?? 0) >= closedUntil) remember(record, answer.request);
       // mutant: shown-and-lacking
@@ -128,7 +121,7 @@ export class ContradictionCheck {
       const suspect = this.#suspect;
       const samples = samplesOf(ends, serverNow).filter(({ uid }, i) => i === 0 || uid !== this.#oldest);
       for (const sample of [...(suspect ? [suspect] : []), ...samples]) {
-        const message = await misread(looking, sample, sample.time + closeDelay <= serverNow, signal);
+        const message = await misread(this.#looking, sample, sample.time + closeDelay <= serverNow, signal);
         if (message === undefined) continue;
         this.#suspect = sample;
         this.#comparedAt = clock.monotonic();
@@ -176,7 +169,7 @@ export class ContradictionCheck {
   /** @returns `recent` while the totals of a service whose replicas lag may still become equal */
   async #shortOf({ total }: Ends, serverNow: Micros, signal: AbortSignal): Promise<Shortfall | 'recent' | undefined> {
     const before = this.#short;
-    const short = await notCountedByTime(this.#parts.looking, total && Math.min(total, before?.all ?? total), signal);
+    const short = await notCountedByTime(this.#looking, total && Math.min(total, before?.all ?? total), signal);
     this.#short = short && { ...short, since: before?.since ?? serverNow };
     return short && this.#isRecent(serverNow) ? 'recent' : short;
   }

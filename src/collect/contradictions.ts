@@ -7,7 +7,7 @@ import { codeOf } from '../errors/errors.ts';
 import type { CollectedRecord } from '../model/journal.ts';
 import type { PageRequest } from '../model/source.ts';
 import type { Log } from '../model/telemetry.ts';
-import type { Micros } from '../model/time.ts';
+import type { Clock, Micros } from '../model/time.ts';
 import type { Handoff } from './handoff.ts';
 import type { Paging } from './page-size.ts';
 import { findRecord, secondOf } from './reference-record.ts';
@@ -18,7 +18,7 @@ export interface Looking {
   readonly requester: Pick<Requester, 'ask' | 'count'>;
   readonly paging: Paging;
   readonly log: Log;
-  readonly sleep: (ms: number, signal: AbortSignal) => Promise<void>;
+  readonly clock: Pick<Clock, 'sleep'>;
   /** Before a record that its own query does not show is looked for again, ms. */
   readonly pauseMs: number;
   readonly handoff: Pick<Handoff, 'offer'>;
@@ -121,7 +121,7 @@ export interface Shortfall {
  * @returns undefined unless the second is smaller three times in a row: records come and go meanwhile
  */
 export async function notCountedByTime(
-  { requester, paging, sleep, pauseMs, handoff }: Looking,
+  { requester, paging, clock, pauseMs, handoff }: Looking,
   total: number | undefined,
   signal: AbortSignal,
 ): Promise<Shortfall | undefined> {
@@ -134,7 +134,7 @@ export async function notCountedByTime(
     // mutant: totals-not-compared
     if (byTime >= all) return undefined;
     if (attempt === 3) return { all, byTime };
-    await sleep(pauseMs, signal);
+    await clock.sleep(pauseMs, signal);
     const { total: again } = await requester.count({}, paging.first, signal);
     all = again === undefined ? undefined : Math.min(all, again);
   }
@@ -213,7 +213,7 @@ export async function findByTime(
   };
   const own = await find();
   if (own.record !== undefined || !own.isWhole) return own;
-  await looking.sleep(looking.pauseMs, signal);
+  await looking.clock.sleep(looking.pauseMs, signal);
   return find();
 }
 

@@ -5,6 +5,7 @@
 import { codeOf } from '../errors/errors.ts';
 import type { Window } from '../model/ledger.ts';
 import type { Log } from '../model/telemetry.ts';
+import type { Clock } from '../model/time.ts';
 import { sampleOf, type Sample } from './contradictions.ts';
 import type { Answer, Requester } from './requester.ts';
 import { pass } from './read-pages.ts';
@@ -37,7 +38,7 @@ const pauseMs = 2_000;
 export interface Counting {
   readonly requester: Pick<Requester, 'ask' | 'count'>;
   readonly paging: Paging;
-  readonly sleep: (ms: number, signal: AbortSignal) => Promise<void>;
+  readonly clock: Pick<Clock, 'sleep'>;
   readonly log: Log;
 }
 
@@ -54,7 +55,7 @@ export async function handCount(counting: Counting, total: number, signal: Abort
     const { window, misnumbered } = small;
     let last: HandCount | undefined;
     for (let attempts = 0; attempts < maxAttempts; attempts += 1) {
-      if (attempts > 0) await counting.sleep(pauseMs, signal);
+      if (attempts > 0) await counting.clock.sleep(pauseMs, signal);
       last = await count(counting, window, small.samples, signal);
       if (last?.agrees !== false) break;
     }

@@ -2,28 +2,18 @@
  * The live poll reads new records at once and without proof, for low latency. Closing windows does
  * not rely on it, and no proof uses its progress, `polledUntil`.
  */
-import type { CollectJournal } from '../model/journal.ts';
-import type { Log } from '../model/telemetry.ts';
-import type { Clock, Micros } from '../model/time.ts';
-import type { Requester } from './requester.ts';
+import type { Micros } from '../model/time.ts';
 import type { VisibilityCheck } from './visibility.ts';
 import { pass } from './read-pages.ts';
-import type { Paging } from './page-size.ts';
 import type { PageStore } from './page-store.ts';
 import { fullOverlap, type PollOverlap } from './poll-overlap.ts';
+import type { SourceAccess } from './source-access.ts';
 import { filterSlack, queryFrom, secondMicros, wholeSecond } from './windows.ts';
 
-interface LivePollParts {
-  readonly sourceId: string;
-  readonly requester: Requester;
-  readonly paging: Paging;
-  readonly journal: Pick<CollectJournal, 'progress'>;
+interface LivePollParts extends Pick<SourceAccess, 'sourceId' | 'requester' | 'paging' | 'journal' | 'clock' | 'log' | 'closeDelay'> {
   readonly visibility: Pick<VisibilityCheck, 'isPlain' | 'admits'>;
   readonly pages: Pick<PageStore, 'store' | 'polledFrom'>;
-  readonly closeDelay: Micros;
   readonly overlap: PollOverlap;
-  readonly clock: Pick<Clock, 'now' | 'monotonic'>;
-  readonly log: Log;
 }
 
 const maxPages = 20;

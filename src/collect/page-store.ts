@@ -5,21 +5,18 @@
 import type { Appended, CollectedPage, CollectedRecord, CollectJournal } from '../model/journal.ts';
 import type { Window } from '../model/ledger.ts';
 import type { PageRequest } from '../model/source.ts';
-import { noSpan, traced, type Log, type Meters, type SpanAttributes } from '../model/telemetry.ts';
-import type { Clock, Micros } from '../model/time.ts';
+import { noSpan, traced, type Meters, type SpanAttributes } from '../model/telemetry.ts';
+import type { Micros } from '../model/time.ts';
 import { sampleOf, type Sample } from './contradictions.ts';
 import type { Answer } from './requester.ts';
+import type { SourceAccess } from './source-access.ts';
 import type { VisibilityCheck } from './visibility.ts';
 import { filterSlack, owns, wholeSecond, widestMicros } from './windows.ts';
 
-interface PageStoreParts {
-  readonly sourceId: string;
+interface PageStoreParts extends Pick<SourceAccess, 'sourceId' | 'clock' | 'log' | 'closeDelay'> {
   readonly journal: Pick<CollectJournal, 'append' | 'progress' | 'laggingPosition'>;
   readonly visibility: Pick<VisibilityCheck, 'appended'>;
   readonly meters: Pick<Meters, 'recordsCollected' | 'recordsLate' | 'recordDelay'>;
-  readonly clock: Clock;
-  readonly log: Log;
-  readonly closeDelay: Micros;
   /** Called with a record that the query of its own window may not show. */
   readonly suspect?: (sample: Sample) => void;
   /** `VisibilityProfile.polledFrom` from before a restart. */

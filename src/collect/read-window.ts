@@ -56,7 +56,6 @@ interface WindowRead {
 }
 
 /**
- *
  * @param query  the query of the window: a recount sends the stored one, literally
  * @param splitting  not `any` for a window that is in the ledger already
  */

@@ -3,28 +3,15 @@
  * is not trusted at once: the window is recounted after `closeDelay`, and then the count of another window shows the cause. Either records
  * of this window were deleted, or the client has lost the right to see records.
  */
-import type { CollectJournal } from '../model/journal.ts';
 import type { LedgerWindow, Remark, Suspension } from '../model/ledger.ts';
-import type { Log, Meters } from '../model/telemetry.ts';
-import type { Clock, Micros, Random } from '../model/time.ts';
+import type { Meters } from '../model/telemetry.ts';
+import type { Micros } from '../model/time.ts';
 import { microsToIso } from '../record/timestamp.ts';
-import type { Requester } from './requester.ts';
-import type { Suspensions, Waits } from './suspension.ts';
-import type { Paging } from './page-size.ts';
+import type { SourceAccess } from './source-access.ts';
 import { dayMicros, nextRecount } from './windows.ts';
 
-interface RecountParts {
-  readonly sourceId: string;
-  readonly requester: Requester;
-  readonly paging: Paging;
-  readonly journal: CollectJournal;
-  readonly suspensions: Suspensions;
-  readonly clock: Clock;
-  readonly random: Random;
-  readonly waits: Waits;
-  readonly log: Log;
+interface RecountParts extends Omit<SourceAccess, 'serverClock' | 'handoff'> {
   readonly meters: Pick<Meters, 'windowShrunk'>;
-  readonly closeDelay: Micros;
   /** Ages of recount, ascending. */
   readonly ages: readonly Micros[];
   /** Server time. */

@@ -3,24 +3,19 @@
  * are due, requested history. After ten closed windows in a row, one item of lower priority gets a turn.
  */
 import { codeOf } from '../errors/errors.ts';
-import type { CollectJournal } from '../model/journal.ts';
 import type { Suspension } from '../model/ledger.ts';
 import type { SourceSnapshot } from '../model/snapshot.ts';
-import type { ServerClock } from '../model/source.ts';
-import type { Log, Meters } from '../model/telemetry.ts';
-import type { Clock, Micros, Random } from '../model/time.ts';
+import type { Meters } from '../model/telemetry.ts';
+import type { Micros } from '../model/time.ts';
 import { microsToIso } from '../record/timestamp.ts';
-import type { Answer, Requester } from './requester.ts';
+import type { Answer } from './requester.ts';
 import type { SourceAccess } from './source-access.ts';
-import type { Handoff } from './handoff.ts';
 import { Backfiller } from './backfill.ts';
 import { WindowCloser, type Pace } from './close.ts';
 import { ContradictionCheck, type ContradictionProfile } from './contradiction-check.ts';
 import { PageStore } from './page-store.ts';
 import type { Sample } from './contradictions.ts';
 import { VisibilityCheck, type FieldsProfile } from './visibility.ts';
-import type { Suspensions } from './suspension.ts';
-import type { Paging } from './page-size.ts';
 import type { Caps } from './read-window.ts';
 import { ClockLost, steppedMicros } from './recount.ts';
 import { LivePoll } from './live-poll.ts';
@@ -40,13 +35,7 @@ export interface CollectSettings {
 export interface CollectorParts {
   readonly settings: CollectSettings;
   readonly access: SourceAccess;
-  readonly serverClock: ServerClock;
-  readonly journal: CollectJournal;
-  readonly paging: Paging;
   readonly caps: Caps;
-  readonly clock: Clock;
-  readonly random: Random;
-  readonly log: Log;
   readonly meters: Meters;
   /** What `visibilityProfile` gave before a restart. */
   readonly visibility?: VisibilityProfile | undefined;
@@ -101,16 +90,13 @@ const earlyCloseDelays = 4;
 
 export class Collector {
   readonly #parts: CollectorParts;
-  readonly #requester: Requester;
-  readonly #handoff: Handoff;
-  readonly #suspensions: Suspensions;
+  readonly #access: SourceAccess;
   readonly #visibility: VisibilityCheck;
   readonly #pages: PageStore;
   readonly #poll: LivePoll;
   readonly #closer: WindowCloser;
   readonly #contradictions: ContradictionCheck;
   readonly backfiller: Backfiller;
-  readonly #closeDelay: Micros;
   #pollAt = 0;
   /** When a poll may interrupt the reading of a window. */
   #cutInAt = 0;
@@ -126,74 +112,37 @@ export class Collector {
 
   constructor(parts: CollectorParts) {
     this.#parts = parts;
-    const { settings, serverClock, clock, random, journal, log, meters, paging, caps } = parts;
-    const { requester, suspensions, handoff, waits } = parts.access;
-    const sourceId = settings.id;
-    this.#closeDelay = settings.closeDelay * 1000;
-    this.#suspensions = suspensions;
-    this.#requester = requester;
-    this.#handoff = handoff;
-    const { learned: save } = parts;
+    this.#access = parts.access;
+    const { settings, meters, caps, pace, keepPace, learned: save, visibility: before, pollOverlap = new PollOverlap() } = parts;
+    const shared = { ...parts.access, meters };
     const learned = save && (() => save(this.visibilityProfile()));
-    const seeing = { profile: parts.visibility?.fields, learned };
-    this.#visibility = new VisibilityCheck({ sourceId, requester, paging, journal, suspensions, log, ...seeing });
-    const { polledFrom } = parts.visibility ?? {};
+    const visibility = new VisibilityCheck({ ...shared, profile: before?.fields, learned });
+    this.#visibility = visibility;
     this.#contradictions = new ContradictionCheck({
-      sourceId,
-      journal,
-      suspensions,
-      clock,
-      waits,
-      log,
-      closeDelay: this.#closeDelay,
+      ...shared,
       learned,
-      looking: { requester, paging, log, handoff, pauseMs: waits.fresh, sleep: (ms, signal) => clock.sleep(ms, signal) },
       isFromEarliest: settings.start?.kind === 'earliest',
       store: (answer, signal) => this.store(answer, signal),
       remember: (record, request) => this.#pages.remember(record, request),
       recount: (window, signal) => this.#closer.recounter.recount(window, signal),
-      profile: parts.visibility?.contradictions,
+      profile: before?.contradictions,
     });
     const suspect = (sample: Sample): void => this.#contradictions.suspect(sample);
-    const storing = {
-      suspect,
-      sourceId,
-      journal,
-      visibility: this.#visibility,
-      meters,
-      clock,
-      log,
-      closeDelay: this.#closeDelay,
-      polledFrom,
-    };
-    this.#pages = new PageStore(storing);
-    const polling = { sourceId, requester, paging, journal, visibility: this.#visibility, pages: this.#pages, clock, log };
-    this.#poll = new LivePoll({ ...polling, closeDelay: this.#closeDelay, overlap: parts.pollOverlap ?? new PollOverlap() });
-    const reading = {
-      requester,
-      paging,
-      pages: this.#pages,
-      caps,
-      clock,
-      log,
-      visibility: this.#visibility,
-      // 2 s with the default closeDelay, and in proportion to a shorter one.
-      pauseMs: Math.min(2_000, Math.max(50, settings.closeDelay / 30)),
-      handoff,
-    };
+    const pages = new PageStore({ ...shared, suspect, visibility, polledFrom: before?.polledFrom });
+    this.#pages = pages;
+    this.#poll = new LivePoll({ ...shared, visibility, pages, overlap: pollOverlap });
+    // 2 s with the default closeDelay, and in proportion to a shorter one.
+    const pauseMs = Math.min(2_000, Math.max(50, settings.closeDelay / 30));
     const ages = settings.recountAfter.map((ms) => ms * 1000);
-    const closing = { sourceId, reading, requester, journal, suspensions, serverClock, clock, random, waits, log, meters };
-    const { pace, keepPace } = parts;
-    this.#closer = new WindowCloser({ ...closing, closeDelay: this.#closeDelay, ages, pace, keepPace });
-    const { health } = requester;
-    this.backfiller = new Backfiller({ source: sourceId, closer: this.#closer, pages: this.#pages, journal, health, clock, log });
+    this.#closer = new WindowCloser({ ...shared, reading: { ...shared, pages, caps, visibility, pauseMs }, ages, pace, keepPace });
+    this.backfiller = new Backfiller({ ...shared, closer: this.#closer, pages });
   }
 
   /** To be saved for a restart. */
   visibilityProfile(): VisibilityProfile {
     return {
       fields: this.#visibility.profile(),
-      lastFullVisibility: this.#suspensions.lastFullVisibility,
+      lastFullVisibility: this.#access.suspensions.lastFullVisibility,
       polledFrom: this.#pages.polledFrom,
       contradictions: this.#contradictions.profile,
     };
@@ -205,41 +154,42 @@ export class Collector {
    */
   async run(signal: AbortSignal): Promise<void> {
     this.#isRunning = true;
-    this.#suspensions.open();
+    this.#access.suspensions.open();
     await this.#closer.checkTimeFilter();
     for (;;) {
       signal.throwIfAborted();
       try {
         if (await this.#pause(signal)) continue;
         const isBusy = await this.#turn(signal);
-        if (this.#parts.journal.refuses() === undefined) this.#resumed();
+        if (this.#access.journal.refuses() === undefined) this.#resumed();
         if (!isBusy) await this.#idle(signal);
       } catch (thrown) {
         signal.throwIfAborted();
         if (thrown instanceof ClockLost) continue;
         if (codeOf(thrown) !== 'journal_full') throw thrown;
-        this.#pauses({ code: 'journal_full', reason: await this.#parts.journal.paused(), error: thrown });
-        await this.#parts.clock.sleep(pausedMs, signal);
+        this.#pauses({ code: 'journal_full', reason: await this.#access.journal.paused(), error: thrown });
+        await this.#access.clock.sleep(pausedMs, signal);
       }
     }
   }
 
   /** Stores records that were read for another purpose: a new record must not be lost. */
   async store(answer: Answer, signal: AbortSignal): Promise<void> {
-    const { settings, log } = this.#parts;
+    const { sourceId, log } = this.#access;
     if (!(await this.#visibility.admits(answer, signal))) return;
     const { late } = await this.#pages.store(answer);
-    if (late > 0) log.write('source.late_records_found', { source: settings.id, records: late });
+    if (late > 0) log.write('source.late_records_found', { source: sourceId, records: late });
   }
 
   /** See Requester.retry. */
   retry(): void {
-    this.#requester.retry();
+    this.#access.requester.retry();
   }
 
   view(): SourceView {
-    const { serverClock, settings, clock } = this.#parts;
-    const { health } = this.#requester;
+    const { settings } = this.#parts;
+    const { serverClock, clock } = this.#access;
+    const { health } = this.#access.requester;
     const now = clock.now() * 1000;
     const isRecent = health.lastSuccess !== undefined && now - health.lastSuccess < Math.max(3 * settings.pollInterval, 5_000) * 1000;
     const bound = serverClock.now();
@@ -248,8 +198,8 @@ export class Collector {
     const still = stood === undefined ? undefined : `the clock of the service has not moved since ${microsToIso(stood)}`;
     const trouble = isRecent ? undefined : (health.trouble?.message ?? 'no answer yet');
     return {
-      trouble: this.#suspensions.message ?? trouble ?? still ?? this.#closer.trouble ?? this.#contradictions.profile.outside,
-      suspension: this.#suspensions.current !== undefined,
+      trouble: this.#access.suspensions.message ?? trouble ?? still ?? this.#closer.trouble ?? this.#contradictions.profile.outside,
+      suspension: this.#access.suspensions.current !== undefined,
       lastSuccess: health.lastSuccess,
       lastError: health.lastError,
       failing: health.trouble,
@@ -261,11 +211,11 @@ export class Collector {
   }
 
   #nextProof(now: Micros): Micros | undefined {
-    const { settings, journal, serverClock } = this.#parts;
-    if (!this.#isRunning || this.#suspensions.current) return undefined;
-    const { closedUntil } = journal.progress(settings.id).live;
-    const end = endOf(closedUntil, widestMicros(closedUntil, now - this.#closeDelay, this.#closeDelay));
-    return Math.max(end + this.#closeDelay, now + (serverClock.measuring()?.remainingMs ?? 0) * 1000);
+    const { sourceId, journal, serverClock } = this.#access;
+    if (!this.#isRunning || this.#access.suspensions.current) return undefined;
+    const { closedUntil } = journal.progress(sourceId).live;
+    const end = endOf(closedUntil, widestMicros(closedUntil, now - this.#access.closeDelay, this.#access.closeDelay));
+    return Math.max(end + this.#access.closeDelay, now + (serverClock.measuring()?.remainingMs ?? 0) * 1000);
   }
 
   /** @returns false when nothing is due */
@@ -276,7 +226,7 @@ export class Collector {
       if (this.#poll.resume === undefined && !this.#livePollIsDue()) return true;
     }
     let isBusy = false;
-    const steps = this.#handoff.run(
+    const steps = this.#access.handoff.run(
       () => this.#livePollMayCutIn(),
       async () => {
         isBusy = await this.#next(signal);
@@ -293,13 +243,13 @@ export class Collector {
 
   /** Does the first item that is due, other than the live poll. */
   async #next(signal: AbortSignal): Promise<boolean> {
-    const { serverClock } = this.#parts;
+    const { serverClock } = this.#access;
     if (!serverClock.established()) return this.#measure(signal);
     const serverNow = serverClock.agreed();
     if (serverNow === undefined) return false;
     await this.#checkTimeWentBack(serverNow);
     await this.#checkClockAhead();
-    if (this.#suspensions.current) return this.#test(this.#suspensions.current, serverNow, signal);
+    if (this.#access.suspensions.current) return this.#test(this.#access.suspensions.current, serverNow, signal);
     if (await this.#parts.maintenance?.(signal)) return true;
     if (await this.#contradictions.whenDue(serverNow, signal)) return true;
     if (this.#closes >= closesInARow) {
@@ -319,24 +269,25 @@ export class Collector {
    * Then reads old windows. Then sends count requests for the answers that the live polls will not bring in time.
    */
   async #measure(signal: AbortSignal): Promise<boolean> {
-    const { serverClock, paging, settings, clock, log } = this.#parts;
+    const { settings } = this.#parts;
+    const { sourceId, serverClock, paging, clock, log } = this.#access;
     if (serverClock.missing(0) === 0) {
       if (!this.#isMeasuring) {
         const remainingMs = Math.round(serverClock.remainingMs());
         const to = microsToIso(Math.round(clock.now() + remainingMs) * 1000);
-        log.write('source.clock_measuring', { source: settings.id, to, remainingMs });
+        log.write('source.clock_measuring', { source: sourceId, to, remainingMs });
       }
       this.#isMeasuring = true;
       const agreed = serverClock.agreed();
       if (
         agreed !== undefined &&
-        !this.#suspensions.current &&
-        (await this.#closer.readEarly(agreed - Math.min(maxEarlyAge, earlyCloseDelays * this.#closeDelay), signal))
+        !this.#access.suspensions.current &&
+        (await this.#closer.readEarly(agreed - Math.min(maxEarlyAge, earlyCloseDelays * this.#access.closeDelay), signal))
       )
         return true;
       if (serverClock.missing(settings.pollInterval) === 0) return false;
     }
-    await this.#requester.count({}, paging.first, signal);
+    await this.#access.requester.count({}, paging.first, signal);
     return true;
   }
 
@@ -353,15 +304,15 @@ export class Collector {
     const before = this.#latest;
     this.#latest = serverNow;
     if (serverNow >= before) return;
-    this.#suspensions.wentBack(serverNow);
+    this.#access.suspensions.wentBack(serverNow);
     if (serverNow < before - steppedMicros) await this.#closer.recounter.closedAhead(serverNow);
   }
 
   /** While the clock of the service is impossibly far ahead, nothing is closed. */
   async #checkClockAhead(): Promise<void> {
     const message = 'the clock of the service is more than an hour ahead; nothing is closed';
-    if (this.#parts.serverClock.ahead()) await this.#suspensions.begin({ reason: 'clock', message });
-    else await this.#suspensions.end('clock');
+    if (this.#access.serverClock.ahead()) await this.#access.suspensions.begin({ reason: 'clock', message });
+    else await this.#access.suspensions.end('clock');
   }
 
   /** While the source is suspended nothing is closed; once a minute a test shows whether the suspension may end. */
@@ -370,21 +321,21 @@ export class Collector {
     const { recounter } = this.#closer;
     // A wrong clock and pages without a readable time show in the answers to live polls.
     if (reason === 'clock' || reason === 'timestamp') return false;
-    if (!this.#suspensions.testIsDue()) return reason === 'rows' && recounter.sampleRecount(suspension, signal);
+    if (!this.#access.suspensions.testIsDue()) return reason === 'rows' && recounter.sampleRecount(suspension, signal);
     switch (reason) {
       case 'fields':
-        if (await this.#visibility.test(fields, signal)) await this.#suspensions.end(reason);
+        if (await this.#visibility.test(fields, signal)) await this.#access.suspensions.end(reason);
         break;
       case 'rows':
-        if (await recounter.test(suspension, signal)) await this.#suspensions.end(reason);
+        if (await recounter.test(suspension, signal)) await this.#access.suspensions.end(reason);
         break;
       case 'filter':
-        if (await this.#contradictions.passes(serverNow, signal)) await this.#suspensions.end(reason);
+        if (await this.#contradictions.passes(serverNow, signal)) await this.#access.suspensions.end(reason);
         break;
       case 'forbidden':
         // The refused request is not known after a restart: any answer ends the suspension.
-        await this.#requester.count({}, this.#parts.paging.first, signal);
-        await this.#suspensions.end(reason);
+        await this.#access.requester.count({}, this.#access.paging.first, signal);
+        await this.#access.suspensions.end(reason);
         break;
     }
     return true;
@@ -395,15 +346,16 @@ export class Collector {
    * longer than the poll interval, the window gets as much time as the poll took.
    */
   #livePollMayCutIn(): boolean {
-    return this.#poll.resume === undefined && this.#livePollIsDue() && this.#parts.clock.monotonic() >= this.#cutInAt;
+    return this.#poll.resume === undefined && this.#livePollIsDue() && this.#access.clock.monotonic() >= this.#cutInAt;
   }
 
   #livePollIsDue(): boolean {
-    return this.#parts.clock.monotonic() >= this.#pollAt;
+    return this.#access.clock.monotonic() >= this.#pollAt;
   }
 
   async #livePoll(signal: AbortSignal): Promise<void> {
-    const { settings, clock, serverClock } = this.#parts;
+    const { settings } = this.#parts;
+    const { clock, serverClock } = this.#access;
     const began = clock.monotonic();
     this.#pollAt = began + settings.pollInterval;
     try {
@@ -416,31 +368,31 @@ export class Collector {
   }
 
   async #pause(signal: AbortSignal): Promise<boolean> {
-    const reason = await this.#parts.journal.paused();
+    const reason = await this.#access.journal.paused();
     if (reason === undefined) return false;
     this.#pauses({ reason });
-    await this.#parts.clock.sleep(pausedMs, signal);
+    await this.#access.clock.sleep(pausedMs, signal);
     return true;
   }
 
   #pauses(fields: { reason: string | undefined; code?: string; error?: unknown }): void {
-    const { log, settings, clock } = this.#parts;
-    if (this.#pausedAt === undefined) log.write('source.paused', { source: settings.id, ...fields });
+    const { sourceId, log, clock } = this.#access;
+    if (this.#pausedAt === undefined) log.write('source.paused', { source: sourceId, ...fields });
     this.#pausedAt ??= clock.monotonic();
   }
 
   /** The journal has room again. */
   #resumed(): void {
-    const { log, settings, clock } = this.#parts;
+    const { sourceId, log, clock } = this.#access;
     if (this.#pausedAt === undefined) return;
     const seconds = Math.round((clock.monotonic() - this.#pausedAt) / 1000);
     this.#pausedAt = undefined;
-    log.write('source.resumed', { source: settings.id, seconds });
+    log.write('source.resumed', { source: sourceId, seconds });
   }
 
   /** Sleeps until the next poll or until the clock of the service is known, at most a second, because windows and recounts become due. */
   async #idle(signal: AbortSignal): Promise<void> {
-    const { clock, serverClock } = this.#parts;
+    const { clock, serverClock } = this.#access;
     const measuredMs = serverClock.remainingMs() || Infinity;
     await clock.sleep(Math.min(maxIdleMs, Math.max(10, Math.min(this.#pollAt - clock.monotonic(), measuredMs))), signal);
   }

@@ -4,15 +4,13 @@
  * a page shows a usual field, a reference record shows whether the right to see that field is lost.
  */
 import { codeOf } from '../errors/errors.ts';
-import type { Appended, CollectJournal } from '../model/journal.ts';
+import type { Appended } from '../model/journal.ts';
 import type { Window } from '../model/ledger.ts';
 import type { PageRequest } from '../model/source.ts';
-import type { Log } from '../model/telemetry.ts';
-import type { Answer, Requester } from './requester.ts';
+import type { Answer } from './requester.ts';
 import { Shares, shows, watchedFields, type Text, type WatchedField } from './fields.ts';
-import type { Suspensions } from './suspension.ts';
-import type { Paging } from './page-size.ts';
 import { readReferenceRecord, type ReferenceRecord, type ReferenceRecords } from './reference-record.ts';
+import type { SourceAccess } from './source-access.ts';
 import { owns } from './windows.ts';
 
 /** Survives a restart; plain JSON. */
@@ -21,13 +19,7 @@ export interface FieldsProfile {
   readonly referenceRecords: ReferenceRecords;
 }
 
-interface VisibilityParts {
-  readonly sourceId: string;
-  readonly requester: Requester;
-  readonly paging: Paging;
-  readonly journal: Pick<CollectJournal, 'timeless'>;
-  readonly suspensions: Suspensions;
-  readonly log: Log;
+interface VisibilityParts extends Pick<SourceAccess, 'sourceId' | 'requester' | 'paging' | 'journal' | 'suspensions' | 'log'> {
   readonly profile?: FieldsProfile | undefined;
   /** Called with the first reference record of a field, to save it at once: it must survive a kill. */
   readonly learned?: (() => Promise<void>) | undefined;

@@ -101,17 +101,17 @@ class RunningSource implements AsyncDisposable {
     this.#source = source;
     this.#access = accessSource({
       sourceId: id,
-      paging,
       source,
       uidOf: identify(id),
       journal,
+      paging,
       serverClock,
       clock,
       random,
       log,
       meters,
       tracer,
-      closeDelay,
+      closeDelay: closeDelay * 1000,
       lastFullVisibility: visibility?.lastFullVisibility,
     });
     this.#caps = { largest: calibration?.total ?? 0 };
@@ -185,19 +185,12 @@ class RunningSource implements AsyncDisposable {
   }
 
   #createCollector(): Collector {
-    const { settings, journal, options } = this.#parts;
-    const { clock, random } = options;
+    const { settings, options } = this.#parts;
     const [store, calibrator] = [this.#store, this.#calibrator];
     return new Collector({
       settings,
       access: this.#access,
-      serverClock: this.#serverClock,
-      journal,
-      paging: this.#paging,
       caps: this.#caps,
-      clock,
-      random,
-      log: this.#log,
       meters: this.#meters,
       visibility: store.profile.visibility,
       pollOverlap: options.pollOverlap?.(),

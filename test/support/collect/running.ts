@@ -49,23 +49,11 @@ export function running(
   const { source, paging, caps, clock } = it;
   const random = (): number => 0.5;
   const access = accessSource({
-    ...{ sourceId, source, journal, paging, serverClock, clock, random, log: lines, meters, closeDelay: own.closeDelay },
+    ...{ sourceId, source, journal, paging, serverClock, clock, random, log: lines, meters, closeDelay: own.closeDelay * 1000 },
     uidOf: uidOfRecord,
     lastFullVisibility: parts.visibility?.lastFullVisibility,
   });
-  const collector = new Collector({
-    settings: own,
-    access,
-    serverClock,
-    journal,
-    paging,
-    caps,
-    clock,
-    random,
-    log: lines,
-    meters,
-    ...parts,
-  });
+  const collector = new Collector({ settings: own, access, caps, meters, ...parts });
   const runUntil = async (until: number): Promise<void> => {
     const abort = new AbortController();
     const watch = (async () => {

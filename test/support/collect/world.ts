@@ -157,10 +157,10 @@ export async function world(options: Options = {}): Promise<World> {
     handoff: new Handoff(),
     ...options.reading,
   };
-  const closing = {
+  const shared = {
     sourceId,
-    reading,
     requester,
+    paging,
     journal,
     suspensions,
     serverClock,
@@ -169,8 +169,9 @@ export async function world(options: Options = {}): Promise<World> {
     waits,
     log,
     meters,
+    closeDelay,
   };
-  const anotherCloser = (): WindowCloser => new WindowCloser({ ...closing, closeDelay, ages });
+  const anotherCloser = (): WindowCloser => new WindowCloser({ ...shared, reading, ages });
   const closer = anotherCloser();
   return {
     clock,

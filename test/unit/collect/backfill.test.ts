@@ -8,7 +8,7 @@ import type { World } from '../../support/collect/world.ts';
 const act = { actor: 'j.doe', reason: undefined };
 
 function backfiller({ closer, pageStore: pages, journal, requester, clock, log }: World): Backfiller {
-  return new Backfiller({ source: sourceId, closer, pages, journal, health: requester.health, clock, log });
+  return new Backfiller({ sourceId, closer, pages, journal, requester, clock, log });
 }
 
 async function toItsEnd(it: World, history: Backfiller, most = 200): Promise<number> {

@@ -7,8 +7,7 @@ import type { Options, World } from '../../support/collect/world.ts';
 
 function counted(it: World, total: number): Promise<HandCount | undefined> {
   const { requester, paging, log, clock, signal } = it;
-  const sleep = (ms: number, stop: AbortSignal): Promise<void> => clock.sleep(ms, stop);
-  return handCount({ requester, paging, log, sleep }, total, signal);
+  return handCount({ requester, paging, log, clock }, total, signal);
 }
 
 /** 200 records, one a minute. */

@@ -143,8 +143,7 @@ async function countLines(source: Source, settings: SourceConfig, found: Calibra
   const serverClock = new ServerClock({ source: id, closeDelay, ...parts });
   const requester = new Requester({ source, sourceId: id, uidOf: identify(id), serverClock, random: systemRandom, ...parts });
   const paging = { first: found.firstPage, size: found.pageSize };
-  const sleep = (ms: number, stop: AbortSignal): Promise<void> => systemClock.sleep(ms, stop);
-  const counting = { requester, paging, log: silentLog, sleep };
+  const counting = { requester, paging, ...parts };
   const enough = AbortSignal.timeout(Math.max(requests.timeout, lookMs));
   const stop = AbortSignal.any([signal, enough]);
   const subject = `source ${id}`;
