@@ -150,7 +150,15 @@ const rows = [
   [
     'daemon/operations/',
     [
-      ...['daemon/operations/', 'daemon/open-delivery.ts', 'collect/scheduler.ts', 'journal/', 'normalize/outcomes.ts'],
+      ...[
+        'daemon/operations/',
+        'daemon/open-delivery.ts',
+        'archive/line-ranges.ts',
+        'archive/parse-line.ts',
+        'collect/scheduler.ts',
+        'journal/',
+        'normalize/outcomes.ts',
+      ],
       ...['report/', 'settings/', 'telemetry/log.ts', ...ground, 'zod'],
     ],
   ],

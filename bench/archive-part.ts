@@ -73,6 +73,8 @@ async function write(): Promise<PartResult> {
       journal: 'bench',
       position: { seq: 0, chain: new Uint8Array(32) },
       resumeNote: undefined,
+      replayedFrom: () => undefined,
+      restored: () => Promise.resolve(),
       completeSince: 0,
       chainAt: () => Promise.resolve(undefined),
       commitResumeNote: () => Promise.resolve(),

@@ -134,6 +134,7 @@ describe('the journal boundary', () => {
       sinkProgress: 'written by the loop of the sink and by operations, after their COMMIT',
       withheld: 'computed from the ranges of the source, which operations write after their COMMIT',
       acknowledgeLater: 'keeps an acknowledgement in memory; `flush` stores it',
+      replayedFrom: 'computed from the replays of the sinks, which follow each COMMIT',
     },
   };
 

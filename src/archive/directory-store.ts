@@ -92,6 +92,11 @@ export class DirectoryStore implements WritableArchiveStore, AsyncDisposable {
     await this.#write(path, bytes, rename);
   }
 
+  /** After a power cut, the file may be there again. */
+  async remove(path: string): Promise<void> {
+    await this.#unlessAbsent(() => unlink(join(this.#root, path)));
+  }
+
   /** No file stays open. */
   async [Symbol.asyncDispose](): Promise<void> {}
 

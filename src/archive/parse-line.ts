@@ -26,19 +26,20 @@ const time = z.string().transform((text, context) => {
   return at ?? z.NEVER;
 });
 
-const ranges = z
+/** Ranges of lines: ascending, without overlap. */
+export const lineRanges = z
   .array(z.object({ first: z.int().positive(), last: z.int() }))
   .refine((all) => all.every(({ first, last }, i) => first <= last && first > (all[i - 1]?.last ?? 0)))
   .transform((all): readonly LineRange[] => all);
-const caseName = z.string().min(1).max(200);
+export const caseName = z.string().min(1).max(200);
 /** `operation` and `detail` of an operation on an archive. */
 export const archiveOrder = z.discriminatedUnion('operation', [
-  z.object({ operation: z.literal('archive prune'), archive: z.string(), lines: ranges, before: time, reason: z.string() }),
+  z.object({ operation: z.literal('archive prune'), archive: z.string(), lines: lineRanges, before: time, reason: z.string() }),
   z.object({
     operation: z.literal('archive hold'),
     archive: z.string(),
     case: caseName,
-    lines: ranges,
+    lines: lineRanges,
     from: time.nullable(),
     to: time.nullable(),
   }),
@@ -106,7 +107,7 @@ const otherLine = z.discriminatedUnion('kind', [
     sources: z.array(z.string()).nullable(),
     filtered: z.boolean(),
     timestamp: z.object({ checkpoint: count, sha256: digest }).optional(),
-    removing: ranges.optional(),
+    removing: lineRanges.optional(),
     adopted: count.optional(),
     former: z.string().optional(),
   }),

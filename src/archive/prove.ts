@@ -6,6 +6,7 @@ import type { Checkpoint } from './checkpoint.ts';
 import { isRecord, parseBundle, uidOf } from './entry.ts';
 import { equal, hashBytes, inclusionRanges, leafHash, sha256 } from './merkle.ts';
 import type { LeafRange } from './merkle.ts';
+import type { LineRange } from './line.ts';
 import { parseLine } from './parse-line.ts';
 import type { LineFacts } from './parse-line.ts';
 import type { InclusionProof } from './proof-file.ts';
@@ -37,6 +38,12 @@ export interface LeftOut extends LeafRange {
   readonly result: 'removed' | 'missing' | 'altered';
   /** What is wrong with the first of these files. */
   readonly problem: string | undefined;
+}
+
+/** The lines of a segment, from `first` to `last`: the first line of an archive is 1. */
+export interface ProvenSegment extends LineRange {
+  readonly path: string;
+  readonly facts: readonly LineFacts[];
 }
 
 interface Newer {
@@ -137,6 +144,20 @@ export class Prover {
    * @param onLeftOut  called in order for each range of lines whose segments are missing or altered
    */
   async *lines(isWanted: (facts: LineFacts) => boolean, onLeftOut: (part: LeftOut) => void): AsyncGenerator<InclusionProof> {
+    for await (const { firstLeaf, lines } of this.#committed(onLeftOut))
+      for (const [i, { line, entry }] of lines.entries()) {
+        const facts = parseLine(line);
+        if (facts && isWanted(facts)) yield await this.#proof(firstLeaf + i, entry, line);
+      }
+  }
+
+  /** The segments of the archive, in order. @param onLeftOut  as for `lines` */
+  async *segments(onLeftOut: (part: LeftOut) => void): AsyncGenerator<ProvenSegment> {
+    for await (const { path, firstLeaf, lines } of this.#committed(onLeftOut))
+      yield { path, first: firstLeaf + 1, last: firstLeaf + lines.length, facts: lines.flatMap(({ line }) => parseLine(line) ?? []) };
+  }
+
+  async *#committed(onLeftOut: (part: LeftOut) => void): AsyncGenerator<SegmentName & { readonly lines: readonly CommittedLine[] }> {
     const { size } = this.#checkpoint;
     let next = 0;
     const leaveOut = (to: number): void => {
@@ -150,10 +171,7 @@ export class Prover {
       const lines = await this.#committedLines(segment);
       if (lines.length === 0) continue;
       leaveOut(segment.firstLeaf);
-      for (const [i, { line, entry }] of lines.entries()) {
-        const facts = parseLine(line);
-        if (facts && isWanted(facts)) yield await this.#proof(segment.firstLeaf + i, entry, line);
-      }
+      yield { ...segment, lines };
       next = segment.firstLeaf + lines.length;
     }
     leaveOut(size);

@@ -22,7 +22,7 @@ export function maxBytesOf(path: string): number {
   return path.startsWith('timestamps/') ? maxTokenBytes : maxOtherBytes;
 }
 
-/** An archive that can be written. Both methods return when the object survives a power cut. */
+/** An archive that can be written. `create` and `replace` return when the object survives a power cut. */
 export interface WritableArchiveStore extends ArchiveStore {
   /**
    * Creates an object permanently: a bucket locks it. @returns false if the path has other bytes;
@@ -31,4 +31,6 @@ export interface WritableArchiveStore extends ArchiveStore {
   create(path: string, bytes: Uint8Array): Promise<boolean>;
   /** Creates an object, or replaces it at once: a reader finds the old bytes or the new ones. */
   replace(path: string, bytes: Uint8Array): Promise<void>;
+  /** Deletes an object, in a bucket with all its versions. Does nothing if there is none. */
+  remove(path: string): Promise<void>;
 }

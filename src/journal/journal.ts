@@ -41,7 +41,7 @@ import { SelfCheck } from './self-check.ts';
 import { Deduplicator, type Deduplicated } from './deduplicate.ts';
 import { Ledger } from './ledger.ts';
 import { DeadLetters } from './dead-letters.ts';
-import { shrinkLosses, writeLoss } from './losses.ts';
+import { removeLosses, shrinkLosses, writeLoss } from './losses.ts';
 import { Operations, writeMoment } from './operations.ts';
 import { SinkPositions } from './sink-positions.ts';
 import { earliestKept } from './uid-retention.ts';
@@ -356,6 +356,11 @@ export class Journal implements CollectJournal, DeliverJournal, AsyncDisposable 
     return written;
   }
 
+  /** The operations on a sink, oldest first, each with its detail. */
+  operationsOn(sink: string): readonly Readonly<Record<string, unknown>>[] {
+    return this.#operations.onSink(sink);
+  }
+
   /** Adds the outcome to an operation that was written before its outcome was known. */
   async writeOutcome(operation: number, outcome: string): Promise<void> {
     this.#store.transaction(() => this.#operations.writeOutcome(operation, outcome));
@@ -416,6 +421,10 @@ export class Journal implements CollectJournal, DeliverJournal, AsyncDisposable 
     });
   }
 
+  async restored(id: string): Promise<void> {
+    this.#store.transaction(() => removeLosses(this.#store, id));
+  }
+
   async archiveCheckpoint(id: string, checkpoint: string): Promise<void> {
     const now = this.#clock.now() * 1000;
     const key = `archive checkpoint ${id}`;
@@ -427,6 +436,12 @@ export class Journal implements CollectJournal, DeliverJournal, AsyncDisposable 
       writeMoment(this.#segments, 0, '', now, { ledger: 'archive-checkpoint', sink: id, checkpoint });
     });
     this.#wake();
+  }
+
+  replayedFrom(archive: string): number | undefined {
+    const replays = [...this.sinkPositions.sinks()].flatMap(({ replays }) => replays.archive ?? []);
+    const lines = replays.filter((replay) => replay.archive === archive).map(({ at }) => at + 1);
+    return lines.length === 0 ? undefined : Math.min(...lines);
   }
 
   async replayed(id: string, replay: Replay): Promise<void> {

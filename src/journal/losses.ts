@@ -28,6 +28,11 @@ export function writeLoss({ db }: Store, sink: string, { first, last, message }:
   }
 }
 
+/** Within a transaction: removes all losses of a sink. */
+export function removeLosses({ db }: Store, sink: string): void {
+  db.prepare('DELETE FROM sink_losses WHERE sink = ?').run(sink);
+}
+
 /**
  * Within a transaction: removes a range that was sent again from the losses of a sink. A loss of which
  * a time in the middle was sent again stays.

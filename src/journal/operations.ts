@@ -5,6 +5,7 @@
 import type { Statement } from 'better-sqlite3';
 import type { Operation } from '../model/journal.ts';
 import type { Micros } from '../model/time.ts';
+import { detailOf } from './operation-detail.ts';
 import type { Segments } from './segments.ts';
 import type { Store } from './store.ts';
 
@@ -12,15 +13,24 @@ export class Operations {
   readonly #segments: Segments;
   readonly #insert: Statement;
   readonly #outcome: Statement;
+  readonly #onSink: Statement<[string], { operation: string; detail: string | null }>;
   readonly #last: Statement<[Micros, string], { at: Micros | null }>;
 
   constructor(store: Store, segments: Segments) {
     this.#segments = segments;
     this.#insert = store.db.prepare('INSERT INTO operations (at_us, actor, operation, detail) VALUES (?, ?, ?, ?)');
     this.#outcome = store.db.prepare("UPDATE operations SET detail = json_set(detail, '$.outcome', ?) WHERE operation_no = ?");
+    this.#onSink = store.db.prepare(
+      "SELECT operation, detail FROM operations WHERE CASE WHEN json_valid(detail) THEN json_extract(detail, '$.sink') END = ? ORDER BY operation_no",
+    );
     this.#last = store.db.prepare(
       "SELECT max(at_us) AS at FROM operations WHERE at_us >= ? AND CASE WHEN json_valid(detail) THEN json_extract(detail, '$.source') END = ?",
     );
+  }
+
+  /** The operations on a sink, oldest first, each with its detail. */
+  onSink(sink: string): readonly Readonly<Record<string, unknown>>[] {
+    return this.#onSink.all(sink).map(({ operation, detail }) => ({ ...detailOf(detail), operation }));
   }
 
   /** The time of the last operation on a source at or after `since`. */

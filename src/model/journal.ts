@@ -321,7 +321,7 @@ export interface ReplayProgress extends ReplayRange {
  * The journal as the loop of one sink sees it.
  *
  * Every member that reads or writes the store returns a promise and is one transaction. The members
- * without a promise (`sinkProgress`, `withheld`, `acknowledgeLater`) use values in memory, which
+ * without a promise (`sinkProgress`, `withheld`, `acknowledgeLater`, `replayedFrom`) use values in memory, which
  * follow each committed transaction. Only the loop of that sink and the operations of operators
  * change the progress of a sink.
  */
@@ -352,6 +352,8 @@ export interface DeliverJournal {
   commitResumeNote(sink: string, resumeNote: string): Promise<void>;
   /** Commits a loss of delivered records with a new resume note; see ResumePoint.lost. */
   lost(sink: string, loss: SinkLoss, resumeNote: string): Promise<void>;
+  /** Removes the recorded losses of the sink: it has again what it had lost. */
+  restored(sink: string): Promise<void>;
   /** The entry of a dead letter; undefined when its copy of the record is gone. */
   deadLetter(sink: string, seq: number): Promise<Entry | undefined>;
   /** The entries that the sink rejected and did not accept later, also those whose copies are gone. */
@@ -369,6 +371,8 @@ export interface DeliverJournal {
   replayed(sink: string, replay: Replay): Promise<void>;
   /** Writes a signed checkpoint of the archive of the sink as a ledger entry, unless one of this UTC day is written. */
   archiveCheckpoint(sink: string, checkpoint: string): Promise<void>;
+  /** The first line that a replay from the archive of this sink has yet to read; undefined: no replay reads it. */
+  replayedFrom(archive: string): number | undefined;
   /**
    * The next entries of a replay after `after`, which may have been pruned since the replay began. With `times`,
    * segments without such records are skipped.

@@ -619,6 +619,18 @@ export const logEvents = {
     meaning:
       'The authority did not answer, its token is not valid or is from before the previous one, or another file has the name of the token. The archive continues without one for this day.',
   },
+  'archive.segments_removed': {
+    level: 'info',
+    message: 'segments removed from the archive',
+    fields: 'sink segments',
+    meaning: 'An operator ordered it (`archive prune`), and a checkpoint had signed the order.',
+  },
+  'archive.removal_failed': {
+    level: 'warn',
+    message: 'cannot remove segments from the archive, trying again with the next segment',
+    fields: 'sink error',
+    meaning: 'An operator ordered the removal (`archive prune`). A lock or a legal hold of the bucket, or a missing right, prevents it.',
+  },
   'sink.adopted': {
     level: 'info',
     message: 'sink adopted',

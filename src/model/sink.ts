@@ -135,8 +135,12 @@ export interface ResumePoint {
    * delivered.
    */
   lost(loss: SinkLoss, resumeNote: string): Promise<void>;
+  /** The sink has again everything that it reported as lost. */
+  restored(): Promise<void>;
   /** Reports a signed checkpoint of an archive: one a day goes to every sink with the ledger. */
   archiveCheckpoint(checkpoint: string): Promise<void>;
+  /** The first line that a replay from the archive of this sink has yet to read; undefined: no replay reads it. */
+  replayedFrom(): number | undefined;
   /**
    * The operator declared that this journal continues the data of the sink: `position` replaces the
    * position that the sink stores.

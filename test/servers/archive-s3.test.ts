@@ -7,12 +7,14 @@ import { dirname, join } from 'node:path';
 import { DeleteObjectCommand, ListObjectVersionsCommand } from '@aws-sdk/client-s3';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { parseVerifier } from '../../src/archive/signed-note.ts';
+import { BucketStore } from '../../src/archive/bucket/store.ts';
 import { verifyArchive } from '../../src/archive/verify/verify.ts';
 import { systemClock } from '../../src/time/clock.ts';
 import { codeOf } from '../../src/errors/errors.ts';
 import type { ResumePoint, Sink } from '../../src/model/sink.ts';
 import { archive } from '../../src/sink/archive/index.ts';
 import { openStore } from '../../src/sink/archive/open-store.ts';
+import { bucketTarget } from '../../src/sink/archive/settings.ts';
 import { batchOf, contextOf, messages, ModelKept, positionOf } from '../support/sinks/sink-batches.ts';
 import { sinkSuite } from '../support/sinks/sink-suite.ts';
 import type { Place } from '../support/sinks/sink-suite.ts';
@@ -173,6 +175,28 @@ for (const name of s3Servers) {
       await sink.send(batchOf(messages(1, 3)), never);
       await expect.poll(() => lockedVersions(server, bucket, /\/timestamps\//), { timeout: 10_000 }).toBe(1);
       await expectIntact(server.endpoint, bucket, 3);
+    });
+
+    test('keeps an object with a legal hold, and deletes one without a lock with all its versions', async () => {
+      const bucket = await newBucket();
+      const settings = settingsOf(server.endpoint, bucket, { objectLock: 'none' });
+      if (!settings.s3) throw new Error('it has a bucket');
+      await using store = new BucketStore(bucketTarget(settings.s3, {}), { setting: 's3', clock: systemClock });
+      const versions = async (): Promise<number> => {
+        const { Versions = [], DeleteMarkers = [] } = await server.s3.send(new ListObjectVersionsCommand({ Bucket: bucket }));
+        return Versions.length + DeleteMarkers.length;
+      };
+      for (const [path, text] of [['segments/a', 'a'], ['segments/ab', 'b'], ['segments/a', 'c']] as const) await store.replace(path, Buffer.from(text)); // prettier-ignore
+      expect(await versions()).toBe(3);
+      await store.hold('segments/ab', true);
+      await expect(store.remove('segments/ab')).rejects.toMatchObject({ code: 'sink_blocked' });
+      await store.remove('segments/a');
+      expect(await store.read('segments/a')).toBeUndefined();
+      expect(await versions()).toBe(1);
+      await store.hold('segments/ab', false);
+      await store.remove('segments/ab');
+      await store.remove('segments/ab');
+      expect(await versions()).toBe(0);
     });
 
     test('is refused without Object Lock, with a wrong secret, and in an absent bucket', async () => {

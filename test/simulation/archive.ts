@@ -100,6 +100,7 @@ export class SimulatedArchive {
         files.set(path, Buffer.from(bytes));
         await life?.effect('archive has it');
       },
+      remove: (path) => Promise.reject(new Error(`nobody ordered to remove ${path}`)),
     };
   }
 

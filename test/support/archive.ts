@@ -120,6 +120,11 @@ export class MemoryStore implements WritableArchiveStore {
     return Promise.resolve(found === undefined || found.equals(bytes));
   }
 
+  remove(path: string): Promise<void> {
+    this.files.delete(path);
+    return Promise.resolve();
+  }
+
   replace(path: string, bytes: Uint8Array): Promise<void> {
     this.files.set(path, Buffer.from(bytes));
     return Promise.resolve();

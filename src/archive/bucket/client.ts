@@ -79,6 +79,8 @@ interface SendOptions {
   readonly maxBytes?: number;
   /** The root element of a successful response. */
   readonly root?: string;
+  /** A successful PUT has an ETag; default true. */
+  readonly hasTag?: boolean;
   readonly abortSignal?: AbortSignal;
 }
 
@@ -91,6 +93,9 @@ export function answeredWithin(maxBytes: number): SendOptions {
 export function answeredBy(root: string): SendOptions {
   return { root };
 }
+
+/** The options of a PUT that stores no object. */
+export const answeredWithoutTag: SendOptions = { hasTag: false };
 
 type Handler = Extract<NonNullable<S3ClientConfig['requestHandler']>, { readonly handle: unknown }>;
 /** A signed request of the SDK. */
@@ -167,7 +172,7 @@ export class BucketClient implements AsyncDisposable {
 
   async #handle(
     { protocol, hostname, port, path, query, headers, method, body }: Sent,
-    { maxBytes = maxAnswerBytes, root }: SendOptions = {},
+    { maxBytes = maxAnswerBytes, root, hasTag = true }: SendOptions = {},
   ) {
     const timeout = AbortSignal.timeout(this.#requestMs);
     const origin = `${protocol}//${hostname}${port === undefined ? '' : `:${port}`}`;
@@ -187,7 +192,7 @@ export class BucketClient implements AsyncDisposable {
       (tag !== undefined && isTagOf(String(tag), method === 'PUT' ? (body ?? '') : bytes));
     if (method === 'GET' && answer.statusCode < 300 && answer.statusCode !== 200)
       throw new ForeignAnswerError('it has another status than 200', answer.statusCode);
-    if (method === 'PUT' && answer.statusCode < 300 && !(tag !== undefined && bytes.length === 0))
+    if (method === 'PUT' && hasTag && answer.statusCode < 300 && !(tag !== undefined && bytes.length === 0))
       throw new ForeignAnswerError('it has no ETag, or a body', answer.statusCode);
     if (method === 'GET' && tag !== undefined && !isOfServer)
       throw new ForeignAnswerError('it has no request id, and its ETag is not of its body');

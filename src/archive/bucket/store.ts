@@ -5,13 +5,21 @@
  * repeated safely, and is repeated after a lost response or a transient error.
  */
 import { createHash } from 'node:crypto';
-import { GetObjectCommand, ListObjectsV2Command, PutObjectCommand } from '@aws-sdk/client-s3';
+import {
+  DeleteObjectCommand,
+  GetObjectCommand,
+  GetObjectLegalHoldCommand,
+  ListObjectsV2Command,
+  ListObjectVersionsCommand,
+  PutObjectCommand,
+  PutObjectLegalHoldCommand,
+} from '@aws-sdk/client-s3';
 import type { PutObjectCommandInput, S3Client } from '@aws-sdk/client-s3';
 import { WaybillError } from '../../errors/errors.ts';
 import type { Clock } from '../../model/time.ts';
 import { maxBytesOf } from '../store.ts';
 import type { WritableArchiveStore } from '../store.ts';
-import { answeredWithin, BucketClient, ForeignAnswerError, LongAnswerError } from './client.ts';
+import { answeredBy, answeredWithin, answeredWithoutTag, BucketClient, ForeignAnswerError, LongAnswerError } from './client.ts';
 import type { BucketContext, BucketTarget } from './client.ts';
 import { failureOf, statusOf } from './failure.ts';
 
@@ -99,6 +107,30 @@ export class BucketStore implements WritableArchiveStore, AsyncDisposable {
 
   async replace(path: string, bytes: Uint8Array): Promise<void> {
     await this.#attempt('write', path, (s3) => put(s3, this.#content(path, bytes)));
+  }
+
+  async remove(path: string): Promise<void> {
+    const object = this.#object(path);
+    await this.#attempt('delete', path, async (s3) => {
+      // Without the id of a version, the bucket would keep the object behind a delete marker.
+      const { Versions = [], DeleteMarkers = [] } = await s3.send(
+        new ListObjectVersionsCommand({ Bucket: object.Bucket, Prefix: object.Key }),
+        answeredBy('ListVersionsResult'),
+      );
+      for (const { Key, VersionId } of [...Versions, ...DeleteMarkers])
+        if (Key === object.Key) await s3.send(new DeleteObjectCommand({ ...object, VersionId }));
+    });
+  }
+
+  /** Sets or ends the legal hold of an object (Object Lock), and reads it back. */
+  async hold(path: string, isHeld: boolean): Promise<void> {
+    const object = this.#object(path);
+    const status = isHeld ? 'ON' : 'OFF';
+    await this.#attempt('hold', path, async (s3) => {
+      await s3.send(new PutObjectLegalHoldCommand({ ...object, LegalHold: { Status: status } }), answeredWithoutTag);
+      const { LegalHold } = await s3.send(new GetObjectLegalHoldCommand(object), answeredBy('LegalHold'));
+      if (LegalHold?.Status !== status) throw new ForeignAnswerError(`the legal hold is not ${status}`);
+    });
   }
 
   /** @returns false when the object exists, with whatever content */

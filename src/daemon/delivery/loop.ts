@@ -125,6 +125,8 @@ function resumePointOf(id: string, journal: DeliverJournal, lost: (loss: SinkLos
     },
     chainAt: (seq) => journal.chainAt(seq),
     commitResumeNote: (resumeNote) => journal.commitResumeNote(id, resumeNote),
+    restored: () => journal.restored(id),
+    replayedFrom: () => journal.replayedFrom(id),
     archiveCheckpoint: (checkpoint) => journal.archiveCheckpoint(id, checkpoint),
     lost: async (loss, resumeNote) => {
       await journal.lost(id, loss, resumeNote);

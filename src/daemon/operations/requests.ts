@@ -5,6 +5,7 @@ import type { SourceMove, Window } from '../../model/ledger.ts';
 import type { Rejection } from '../../model/sink.ts';
 import type { Micros } from '../../model/time.ts';
 import { outcomeCodes } from '../../normalize/outcomes.ts';
+import { caseName, lineRanges } from '../../archive/parse-line.ts';
 import { instant } from '../../settings/values.ts';
 import type { Collector } from '../../collect/scheduler.ts';
 import type { ConfiguredSink } from '../open-delivery.ts';
@@ -12,6 +13,7 @@ import type { ConfiguredSink } from '../open-delivery.ts';
 const id = z.string().regex(/^[a-z0-9][a-z0-9-]{0,31}$/);
 /** RFC 3339, read as µs. */
 const time = instant();
+const origin = z.string().min(1).max(200);
 const seq = z.int().min(1);
 const maxTestEvents = 1_000;
 /** Maximum per request. */
@@ -83,6 +85,27 @@ export const operationSchema = z.discriminatedUnion('operation', [
     ...actor,
   }),
   z.strictObject({ operation: z.literal('replay cancel'), sink: id, ...actor }),
+  // `archive`: the origin of the archive whose lines the command counted.
+  z.strictObject({
+    operation: z.literal('archive prune'),
+    sink: id,
+    archive: origin,
+    before: time,
+    lines: lineRanges,
+    ...actor,
+    reason: z.string().min(1).max(2_000),
+  }),
+  z.strictObject({
+    operation: z.literal('archive hold'),
+    sink: id,
+    archive: origin,
+    case: caseName,
+    from: time.nullable(),
+    to: time.nullable(),
+    lines: lineRanges,
+    ...actor,
+  }),
+  z.strictObject({ operation: z.literal('archive release'), sink: id, archive: origin, case: caseName, ...actor }),
 ]);
 
 /** Before parsing: times in RFC 3339. */

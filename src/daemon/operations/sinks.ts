@@ -3,6 +3,8 @@ import { codeOf, WaybillError } from '../../errors/errors.ts';
 import type { Journal } from '../../journal/journal.ts';
 import type { SinkState } from '../../journal/sink-positions.ts';
 import type { ArchiveReplay, Operation, RangeReplay, Replay } from '../../model/journal.ts';
+import { holdsAfter, lengthOf, without } from '../../archive/line-ranges.ts';
+import { archiveOrder } from '../../archive/parse-line.ts';
 import type { Window } from '../../model/ledger.ts';
 import type { Rejection } from '../../model/sink.ts';
 import type { SinkSnapshot } from '../../model/snapshot.ts';
@@ -64,6 +66,10 @@ export async function performOnSink(
       return replay(target, request, configured);
     case 'replay cancel':
       return cancelReplay(target);
+    case 'archive prune':
+    case 'archive hold':
+    case 'archive release':
+      return orderOfArchive(target, request);
   }
 }
 
@@ -237,6 +243,31 @@ async function cancelReplay({ journal, sink, configured, operation, reason }: Ta
   configured?.loop?.cancelReplays();
   const detail = { sink: sink.id, archive: archive?.archive, after: stored.at, ...reason };
   await journal.operate({ ...operation, detail }, () => void journal.sinkPositions.removeReplay(sink));
+  return {};
+}
+
+/** The archive signs the order with its next segment. Only then it deletes segments. */
+async function orderOfArchive(
+  { journal, sink, configured, operation, reason }: Target,
+  request: RequestOf<'archive prune' | 'archive hold' | 'archive release'>,
+): Promise<OperationResult> {
+  const { archive, operation: name } = request;
+  if (configuredOr(configured, sink.id).definition.type !== 'archive')
+    throw new WaybillError('usage', `cannot use the sink "${sink.id}" of type ${sink.type}: it is not an archive`);
+  if (name === 'archive prune') {
+    // The archive may not have signed a hold of the last minutes yet.
+    const orders = journal.operationsOn(sink.id).flatMap((each) => archiveOrder.safeParse(each).data ?? []);
+    const held = holdsAfter(orders, archive).find(({ lines }) => lengthOf(without(request.lines, lines)) < lengthOf(request.lines));
+    if (held) throw new WaybillError('usage', `cannot prune the archive "${sink.id}": the case "${held.case}" holds some of the lines`);
+  }
+  const at = (time: Micros | null): string | null => (time === null ? null : rfc3339(time));
+  const detail =
+    name === 'archive release'
+      ? { case: request.case }
+      : name === 'archive hold'
+        ? { case: request.case, from: at(request.from), to: at(request.to), lines: request.lines }
+        : { before: at(request.before), lines: request.lines };
+  await journal.operate({ ...operation, detail: { sink: sink.id, archive, ...detail, ...reason } });
   return {};
 }
 

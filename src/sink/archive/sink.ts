@@ -1,5 +1,8 @@
 /** The sink `archive`: each batch becomes one segment with one signed checkpoint. Its position is in the signed log. */
 import { randomBytes, type KeyObject } from 'node:crypto';
+import type { EntryLine, LineRange } from '../../archive/line.ts';
+import { joined, without } from '../../archive/line-ranges.ts';
+import { archiveOrder } from '../../archive/parse-line.ts';
 import type { Codec } from '../../archive/segment.ts';
 import type { WritableArchiveStore } from '../../archive/store.ts';
 import { ArchiveWriter, type Through } from '../../archive/writer.ts';
@@ -16,6 +19,7 @@ import {
 } from '../../model/sink.ts';
 import type { SinkContext } from '../define.ts';
 import { entryLine } from './entry-line.ts';
+import { Remover } from './remover.ts';
 import { TimeStamper, type Authority } from './time-stamper.ts';
 
 interface ArchiveTarget {
@@ -41,6 +45,7 @@ export class ArchiveSink implements Sink {
   readonly #context: Context;
   readonly #resumePoint: ResumePoint;
   readonly #writer: ArchiveWriter;
+  readonly #remover: Remover;
   #stamper: TimeStamper | undefined;
   /** The UTC day of the last checkpoint that was reported. */
   #reportedOn: number | undefined;
@@ -52,6 +57,7 @@ export class ArchiveSink implements Sink {
     this.#context = context;
     this.#resumePoint = resumePoint;
     this.#writer = writer;
+    this.#remover = new Remover({ ...context, store: target.store, replayedFrom: () => resumePoint.replayedFrom() });
   }
 
   /** @throws WaybillError `archive_broken`, or `sink_blocked` when the archive does not belong to this state, `archive_ahead` when it never will */
@@ -74,6 +80,7 @@ export class ArchiveSink implements Sink {
       throw thrown;
     }
     if (authority) await sink.#stampWith(authority);
+    sink.#remover.start(writer.position?.removing ?? []);
     return sink;
   }
 
@@ -86,7 +93,9 @@ export class ArchiveSink implements Sink {
   }
 
   async send({ messages, through }: Batch, signal: AbortSignal): Promise<DeliveryResult> {
-    const append = this.#writer.append(/* mutant: archived-entries */ messages.map(entryLine), this.#through(through), signal);
+    const lines = messages.map(entryLine);
+    const removing = this.#ordered(lines);
+    const append = this.#writer.append(/* mutant: archived-entries */ lines, this.#through(through, removing), signal);
     this.#append = append.catch(() => undefined);
     try {
       // mutant: archive-append
@@ -95,6 +104,7 @@ export class ArchiveSink implements Sink {
       throw failure('sink_outcome_unknown', `cannot write to the archive "${this.#target.name}" for sink "${this.#context.id}"`, cause);
     }
     this.#consider();
+    this.#remover.start(removing);
     await this.#reportCheckpoint();
     return { rejections: [], resumeNote: this.#writer.newestKey };
   }
@@ -137,6 +147,7 @@ export class ArchiveSink implements Sink {
   /** Waits for an append that missed its deadline: a second writer would compete with it. */
   async [Symbol.asyncDispose](): Promise<void> {
     await this.#append;
+    await this.#remover[Symbol.asyncDispose]();
     await this.#stamper?.[Symbol.asyncDispose]();
     await this.#target.store[Symbol.asyncDispose]?.();
   }
@@ -148,7 +159,19 @@ export class ArchiveSink implements Sink {
     await this.#writer.append([], { ...this.#through(position), after: position.seq });
   }
 
-  #through({ seq, chain }: Position): Through {
+  /** The lines whose segments are to be deleted once these lines are signed. A hold that follows an order to prune spares its lines. */
+  #ordered(lines: readonly EntryLine[]): readonly LineRange[] {
+    let removing = this.#remover.left;
+    for (const line of lines) {
+      const order = line.kind === 'operation' ? archiveOrder.safeParse({ ...line.detail, operation: line.operation }).data : undefined;
+      if (order?.archive !== this.#writer.origin) continue;
+      if (order.operation === 'archive prune') removing = joined([...removing, ...order.lines]);
+      if (order.operation === 'archive hold') removing = without(removing, order.lines);
+    }
+    return removing;
+  }
+
+  #through({ seq, chain }: Position, removing = this.#remover.left): Through {
     const { id, clock, selected, filtered = false } = this.#context;
     const { journal, completeSince } = this.#resumePoint;
     return {
@@ -161,6 +184,7 @@ export class ArchiveSink implements Sink {
       sources: selected ?? null,
       filtered,
       timestamp: this.#stamper?.newest,
+      removing: removing.length === 0 ? undefined : removing,
     };
   }
 }

@@ -175,6 +175,7 @@ describe.skipIf(!hasOpenssl || !hasPython)('time stamps of an archive', () => {
           await store.replace(path, bytes);
           await step();
         },
+        remove: (path) => store.remove(path),
       };
       const killed = Object.assign(new Rig(), { store: Object.assign(stopping, { files: store.files }), kept: rig.kept });
       const lived = (async () => {

@@ -2,17 +2,21 @@
  * The sink `archive`: the contract of every sink, and its own: one archive, one state, one writer.
  */
 import { generateKeyPairSync } from 'node:crypto';
-import { readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { gunzipSync } from 'node:zlib';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { DirectoryStore } from '../../../src/archive/directory-store.ts';
+import type { LineRange } from '../../../src/archive/line.ts';
 import { parseVerifier } from '../../../src/archive/signed-note.ts';
 import { verifyArchive } from '../../../src/archive/verify/verify.ts';
 import type { VerifyReport } from '../../../src/archive/verify/verify.ts';
-import type { ResumePoint, Sink } from '../../../src/model/sink.ts';
+import type { Message, ResumePoint, Sink } from '../../../src/model/sink.ts';
+import type { Log } from '../../../src/model/telemetry.ts';
 import { Secret } from '../../../src/settings/secret.ts';
 import { archive } from '../../../src/sink/archive/index.ts';
+import { ArchiveSink } from '../../../src/sink/archive/sink.ts';
 import { archivedRecords, publicKeyIn } from '../../support/archive-files.ts';
 import { keyFrom } from '../../support/archive.ts';
 import { temporary } from '../../support/model-journal.ts';
@@ -49,6 +53,12 @@ class ArchivePlace implements Place {
     rmSync(this.#folder, { recursive: true, force: true });
     return Promise.resolve();
   }
+}
+
+function filesIn(directory: string): string[] {
+  return readdirSync(directory, { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile())
+    .map((entry) => join(entry.parentPath, entry.name).slice(directory.length + 1));
 }
 
 sinkSuite({
@@ -288,6 +298,104 @@ describe('an archive', () => {
     await sink.send(batchOf([{ ...message(7, JSON.stringify(entry)), number: undefined, isLedger: true as const }]), never);
     expect(JSON.parse(archivedRecords(directory, 'line').at(-2) ?? '')).toMatchObject({
       ...{ kind: 'operation', seq: 7, actor: null, operation: 'archive-checkpoint', detail: { sink: 'archive', checkpoint: 'a\nb' } },
+    });
+  });
+
+  describe('with an order to prune', () => {
+    const originIn = (): string => readFileSync(join(directory, 'checkpoint'), 'utf8').split('\n')[0] ?? '';
+    const firsts = (): number[] => readdirSync(join(directory, 'segments')).map((name) => Number(name.slice(0, 16)) + 1);
+    const orderOf = (seq: number, operation: string, detail: object): Message => ({
+      ...message(
+        seq,
+        JSON.stringify({
+          ...{ ledger: 'operation', source: '', from: 5e15, to: 5e15, revision: 1, number: 1, actor: 'm.weber', operation },
+          detail: { sink: 'under-test', archive: originIn(), ...detail },
+        }),
+      ),
+      number: undefined,
+      isLedger: true,
+    });
+    const prune = (seq: number, lines: readonly LineRange[], more: object = {}): Message =>
+      orderOf(seq, 'archive prune', { before: '2026-11-01T00:00:00Z', lines, reason: '13 months', ...more });
+    const last = (): object => {
+      const newest = filesIn(directory).filter((path) => path.startsWith('segments/')).sort().at(-1) ?? ''; // prettier-ignore
+      const lines = gunzipSync(readFileSync(join(directory, newest))).toString().trimEnd().split('\n'); // prettier-ignore
+      return JSON.parse(lines.at(-1) ?? '') as object;
+    };
+    // Segments of two lines each: a record, and the position.
+    beforeEach(async () => {
+      for (let seq = 1; seq <= 5; seq += 1) await deliver(seq, seq);
+    });
+    /** The sink stays open: closing it ends the removal. */
+    let sink: Sink | undefined;
+    afterEach(async () => {
+      await sink?.[Symbol.asyncDispose]();
+      sink = undefined;
+    });
+    async function send(...given: Message[]): Promise<void> {
+      sink ??= await openAt(directory, kept);
+      const batch = batchOf(given);
+      kept.acknowledge(batch, (await sink.send(batch, never)).resumeNote);
+    }
+    async function restart(): Promise<void> {
+      await sink?.[Symbol.asyncDispose]();
+      sink = await openAt(directory, kept);
+    }
+
+    test('deletes the segments of its lines after the order is signed, and no other file', async () => {
+      const files = filesIn(directory).filter((path) => !path.startsWith('segments/'));
+      await send(prune(6, [{ first: 1, last: 4 }]));
+      await expect.poll(firsts).toEqual([5, 7, 9, 11]);
+      expect(filesIn(directory)).toEqual(expect.arrayContaining(files.filter((path) => !path.includes('.p/'))));
+      expect(last()).toMatchObject({ kind: 'position', removing: [{ first: 1, last: 4 }] });
+      await send(message(7));
+      expect(last()).not.toHaveProperty('removing');
+    });
+
+    test.each<[string, () => Message]>([
+      ['for another archive', () => prune(6, [{ first: 1, last: 4 }], { archive: 'waybill/other' })],
+      ['with lines in no order', () => prune(6, [{ first: 3, last: 4 }, { first: 1, last: 2 }])], // prettier-ignore
+    ])('%s deletes nothing', async (_name, order) => {
+      await send(order());
+      await send(message(7));
+      expect(last()).not.toHaveProperty('removing');
+      expect(firsts()).toEqual([1, 3, 5, 7, 9, 11, 13]);
+    });
+
+    test('of the newest lines leaves the newest segment, which the archive continues', async () => {
+      await send(prune(6, [{ first: 1, last: 100 }]));
+      await expect.poll(firsts).toEqual([11]);
+      await restart();
+      await send(message(7));
+    });
+
+    test('spares what a later hold names, and what a replay has yet to read until it has read it', async () => {
+      kept.replayed = 4;
+      await send(
+        prune(6, [{ first: 1, last: 8 }]),
+        orderOf(7, 'archive hold', { case: 'x', from: null, to: null, lines: [{ first: 5, last: 6 }] }),
+      );
+      await expect.poll(firsts).toEqual([3, 5, 7, 9, 11]);
+      kept.replayed = undefined;
+      // A restart goes on with it.
+      await restart();
+      await expect.poll(firsts).toEqual([5, 9, 11]);
+    });
+
+    test('that the store refuses is tried again with the next segment', async () => {
+      const lines: unknown[] = [];
+      const log: Log = { write: (event, ...fields) => void lines.push([event, ...fields]) };
+      const store = new DirectoryStore(directory);
+      let refusals = 1;
+      const remove = store.remove.bind(store);
+      store.remove = (path) => ((refusals -= 1) < 0 ? remove(path) : Promise.reject(new Error('locked')));
+      sink = await ArchiveSink.open({ name: directory, store, key: keyFrom(1) }, { ...contextOf('under-test'), log }, kept);
+      await sink.send(batchOf([prune(6, [{ first: 1, last: 2 }])]), never);
+      await expect.poll(() => lines).toMatchObject([['archive.removal_failed', { error: { message: 'locked' } }]]);
+      expect(firsts()).toContain(1);
+      await sink.send(batchOf(messages(7, 7)), never);
+      await expect.poll(() => lines[1]).toEqual(['archive.segments_removed', { sink: 'under-test', segments: 1 }]);
+      expect(firsts()).not.toContain(1);
     });
   });
 

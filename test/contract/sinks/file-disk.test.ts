@@ -678,6 +678,8 @@ test('a full disk: the sink retries, resumes when there is space, and loses and 
             chainAt: (seq) => journal.chainAt(seq),
             commitResumeNote: (note) => journal.commitResumeNote('siem', note),
             archiveCheckpoint: (checkpoint) => journal.archiveCheckpoint('siem', checkpoint),
+            restored: () => journal.restored('siem'),
+            replayedFrom: () => undefined,
             lost: (loss, note) => journal.lost('siem', loss, note),
           },
           signal,

@@ -61,6 +61,8 @@ const loop = new Delivery({
       commitResumeNote: (note) => journal.commitResumeNote(type, note),
       // Records are numbered by their entries, so the journal may contain no other entries.
       archiveCheckpoint: () => Promise.resolve(),
+      restored: () => journal.restored(type),
+      replayedFrom: () => undefined,
       lost: (loss, note) => journal.lost(type, loss, note),
     };
     const context = contextOf(type, { log });

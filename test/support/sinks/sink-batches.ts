@@ -85,7 +85,18 @@ export class ModelKept implements ResumePoint {
     this.checkpoints.push(checkpoint);
   }
 
+  /** The next line of a replay from the archive. */
+  replayed: number | undefined;
+
+  replayedFrom(): number | undefined {
+    return this.replayed;
+  }
+
   readonly losses: SinkLoss[] = [];
+
+  async restored(): Promise<void> {
+    this.losses.length = 0;
+  }
 
   async lost(loss: SinkLoss, note: string): Promise<void> {
     this.losses.push(loss);

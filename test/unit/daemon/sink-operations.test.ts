@@ -283,3 +283,37 @@ test('a reconcile request is stored until the next one replaces it; one request 
   const rows = rig.journal.db.prepare('SELECT operation FROM operations ORDER BY operation_no').all() as { operation: string }[];
   expect(rows.map(({ operation }) => operation)).toEqual(['sinks reconcile', 'sinks reconcile', 'dead-letters discard']);
 });
+
+test('an order to prune an archive is refused for lines that a case holds, until the case is released; replays from the archive are known', async () => {
+  await using rig = await Rig.make();
+  const loop = await delivered(rig);
+  const ask = asking(rig, loop, { type: 'archive' });
+  const archive = 'waybill/a';
+  const prune = { operation: 'archive prune', archive, before: '2026-11-01T00:00:00Z', reason: '13 months' };
+  const lines = [{ first: 1, last: 10 }, { first: 21, last: 30 }]; // prettier-ignore
+  await ask({ operation: 'archive hold', archive, case: 'x', from: '2026-01-01T00:00:00Z', to: null, lines: [{ first: 30, last: 40 }] });
+  await ask({ operation: 'archive hold', archive: 'waybill/other', case: 'y', from: null, to: null, lines: [{ first: 1, last: 99 }] });
+  await expect(ask({ ...prune, lines })).rejects.toThrow('cannot prune the archive "sink": the case "x" holds some of the lines');
+  await expect(ask({ ...prune, reason: '', lines })).rejects.toMatchObject({ code: 'usage' });
+  await expect(ask({ ...prune, lines: lines.toReversed() })).rejects.toMatchObject({ code: 'usage' });
+  await expect(asking(rig, loop, { type: 'file' })({ ...prune, lines })).rejects.toThrow('it is not an archive');
+  await ask({ ...prune, lines: [{ first: 1, last: 29 }] });
+  await ask({ operation: 'archive release', archive, case: 'x' });
+  await ask({ ...prune, lines });
+  const rows = rig.journal.db
+    .prepare<[], { operation: string; detail: string }>("SELECT operation, detail FROM operations WHERE operation LIKE 'archive %'")
+    .all();
+  expect(rows.map(({ operation }) => operation)).toEqual([
+    ...['archive hold', 'archive hold', 'archive prune', 'archive release', 'archive prune'],
+  ]);
+  expect(JSON.parse(rows[0]?.detail ?? '')).toEqual({
+    ...{ sink: 'sink', archive, case: 'x', from: '2026-01-01T00:00:00Z', to: null, lines: [{ first: 30, last: 40 }] },
+  });
+  expect(JSON.parse(rows[4]?.detail ?? '')).toEqual({ sink: 'sink', archive, before: '2026-11-01T00:00:00Z', lines, reason: '13 months' });
+
+  expect(rig.journal.replayedFrom('evidence')).toBeUndefined();
+  const progress = { through: 300, began: 1, at: 230, sent: 115, rejected: 0 };
+  storeReplay(rig.journal, 'sink', { kind: 'archive', archive: 'evidence', times: undefined, ...progress });
+  expect(rig.journal.replayedFrom('evidence')).toBe(231);
+  expect(rig.journal.replayedFrom('other')).toBeUndefined();
+});

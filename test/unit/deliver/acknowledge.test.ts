@@ -354,6 +354,8 @@ function wrapped(
     rejected: (sink) => journal.rejected(sink),
     replayed: (sink, replay) => journal.replayed(sink, replay),
     withheld: (sink, of) => journal.withheld(sink, of),
+    restored: (sink) => journal.restored(sink),
+    replayedFrom: (sink) => journal.replayedFrom(sink),
     lost: (sink, loss, note) => journal.lost(sink, loss, note),
     readRange: (after, given, limit) => journal.readRange(after, given, limit),
   };

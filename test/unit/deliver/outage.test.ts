@@ -93,6 +93,8 @@ class Numbers implements DeliverJournal {
   rejected = async (): Promise<ReadonlySet<number>> => new Set();
   replayed = async (): Promise<void> => undefined;
   lost = async (): Promise<void> => undefined;
+  restored = async (): Promise<void> => undefined;
+  replayedFrom = (): undefined => undefined;
   withheld = (): readonly Window[] => [];
   readRange = async (after: number): Promise<{ after: number; entries: readonly Entry[] }> => ({ after, entries: [] });
 }

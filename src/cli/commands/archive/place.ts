@@ -25,7 +25,7 @@ export const keyOption = {
 
 type PlaceValues = ValuesOf<typeof placeOptions>;
 
-interface Place {
+export interface Place {
   readonly store: ArchiveStore & AsyncDisposable;
   /** The directory or bucket, for messages. */
   readonly name: string;

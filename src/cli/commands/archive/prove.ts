@@ -86,7 +86,7 @@ export const exportLines = subcommand({
     const select = (facts: LineFacts): boolean => {
       io.signal.throwIfAborted();
       if ('source' in facts) sources.add(facts.source);
-      return isWanted(facts, values.source, from, to);
+      return isInPeriod(facts, values.source, from, to);
     };
     const leaveOut = (part: LeftOut): void => {
       results.add(part.result);
@@ -122,7 +122,7 @@ function leftOutText(from: number, to: number, reason: string): string {
 }
 
 /** True for a record or an operation whose time is in the period, and for a window that overlaps it. */
-function isWanted(facts: LineFacts, source: string | undefined, from: Micros, to: Micros): boolean {
+export function isInPeriod(facts: LineFacts, source: string | undefined, from: Micros, to: Micros): boolean {
   if (facts.kind === 'position') return false;
   if (facts.kind === 'operation') return source === undefined && from <= facts.at && facts.at < to;
   if (source !== undefined && facts.source !== source) return false;
