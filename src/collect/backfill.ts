@@ -29,7 +29,6 @@ const maxMeasured = 20;
 export class Backfiller {
   readonly #parts: BackfillParts;
   readonly #paces = new Map<Micros, Pace>();
-  /** The window under way. */
   #current: { readonly range: Backfill; readonly recordsBefore: number } | undefined;
 
   constructor(parts: BackfillParts) {

@@ -36,7 +36,6 @@ interface CloserParts extends Omit<SourceAccess, 'handoff'> {
   readonly ages: readonly Micros[];
   /** From before a restart. */
   readonly pace?: Pace | undefined;
-  /** Saves the pace for a restart. */
   readonly keepPace?: ((pace: Pace) => Promise<void>) | undefined;
 }
 

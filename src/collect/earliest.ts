@@ -10,7 +10,6 @@ import { queryUntil, secondMicros, wholeSecond } from './windows.ts';
 interface Earliest {
   /** A whole second. */
   readonly start: Micros;
-  /** How it was found, for the operator. */
   readonly message: string;
 }
 

@@ -9,7 +9,6 @@ import type { Clock } from '../model/time.ts';
 export interface Paging {
   /** The number of the first page; undefined until the service has enough records to show it: the first page is requested without a number. */
   first: number | undefined;
-  /** The page size to request. */
   size: number;
   /** False if totals depend on the page size: then no total is used. */
   hasTotals?: boolean;

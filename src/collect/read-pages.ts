@@ -25,7 +25,6 @@ interface PassOptions {
   readonly requester: Pick<Requester, 'ask'> & Partial<Pick<Requester, 'startPage' | 'sourceId'>>;
   readonly paging: Paging;
   readonly query: WindowQuery;
-  /** The largest number of pages to read. */
   readonly pagesMax: number;
   /** Pages of the query to skip, of the present page size; default 0. */
   readonly skip?: number;
@@ -84,7 +83,6 @@ export async function* pass(options: PassOptions): AsyncGenerator<PassPage, void
   }
 }
 
-/** A request under way, and the span of its page. */
 interface Asked {
   readonly span: Span;
   readonly answer: Promise<Answer>;

@@ -49,7 +49,6 @@ interface Found {
   readonly stray?: CollectedRecord;
 }
 
-/** The second of a time, as a window. */
 export function secondOf(time: Micros): Window {
   const from = wholeSecond(time);
   return { from, to: from + secondMicros };

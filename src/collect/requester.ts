@@ -162,7 +162,6 @@ export class Requester {
     this.#woken = new AbortController();
   }
 
-  /** Starts the trace of a page that will be stored. */
   startPage(): Span {
     return this.#tracer.start('collect page', { 'waybill.source.id': this.sourceId });
   }
@@ -382,7 +381,6 @@ export class Requester {
     this.health.trouble = { code: codeOf(thrown), message, since };
   }
 
-  /** Determines time and identity of each record. */
   #read(request: PageRequest, page: Page): Answer {
     let newest: Micros | undefined;
     const records = page.items.map((record): CollectedRecord => {

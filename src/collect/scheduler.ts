@@ -138,7 +138,6 @@ export class Collector {
     this.backfiller = new Backfiller({ ...shared, closer: this.#closer, pages });
   }
 
-  /** To be saved for a restart. */
   visibilityProfile(): VisibilityProfile {
     return {
       fields: this.#visibility.profile(),
@@ -181,7 +180,6 @@ export class Collector {
     if (late > 0) log.write('source.late_records_found', { source: sourceId, records: late });
   }
 
-  /** See Requester.retry. */
   retry(): void {
     this.#access.requester.retry();
   }
@@ -381,7 +379,6 @@ export class Collector {
     this.#pausedAt ??= clock.monotonic();
   }
 
-  /** The journal has room again. */
   #resumed(): void {
     const { sourceId, log, clock } = this.#access;
     if (this.#pausedAt === undefined) return;

@@ -110,7 +110,6 @@ export class Suspensions {
     return this.#current;
   }
 
-  /** The reason for the suspension, in one line. */
   get message(): string | undefined {
     return this.#current && suspensionMessage(this.#current);
   }
@@ -132,7 +131,6 @@ export class Suspensions {
     log.write('source.suspended', { source: sourceId, ...fieldsOf(begun) });
   }
 
-  /** Adds a finding to the suspension. */
   async amend(found: Pick<Suspension, 'message' | 'shrunk'>): Promise<void> {
     if (!this.#current) return;
     const { sourceId, journal, log } = this.#parts;
@@ -186,7 +184,6 @@ export class Suspensions {
   }
 }
 
-/** The log fields of a suspension. */
 export function fieldsOf({
   reason,
   message,

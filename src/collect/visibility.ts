@@ -118,7 +118,6 @@ export class VisibilityCheck {
     }
   }
 
-  /** Called for each page that was appended. */
   async appended(records: Answer['records'], { fresh }: Appended): Promise<void> {
     const { suspensions, journal, sourceId } = this.#parts;
     this.#shares.add(fresh);

@@ -1,53 +1,29 @@
 /**
- * Calls between two threads. Each end serves objects whose methods the other end calls, with a result
- * (`remote`) or without (`notified`). All calls and answers arrive in the order of sending. The
- * channel posts the messages of one turn of the event loop together, because posting is expensive.
+ * Calls between two threads. Each end serves one object whose methods the other end calls, with a result (`remote`) or without
+ * (`notified`). Calls start in the order of sending.
  */
 import { carried, revived, type CarriedError } from './carried-error.ts';
 
-/** One end of a connection that clones messages, such as a MessagePort. */
-export interface Port {
-  post(message: unknown, transfer: readonly ArrayBuffer[]): void;
-  /** Called once, before the first message arrives. */
-  receive(handler: (message: unknown) => void): void;
-}
-
-/** @param end  a worker, or the port to the thread that started it */
-export function portOf(end: {
-  postMessage(message: unknown, transfer: readonly ArrayBuffer[]): void;
-  on(event: 'message', handler: (message: unknown) => void): unknown;
-}): Port {
-  return { post: (message, transfer) => end.postMessage(message, transfer), receive: (handler) => end.on('message', handler) };
-}
-
-/** An answer that transfers its buffers: this end loses them. */
-export class Transferred<Value> {
-  readonly value: Value;
-  readonly buffers: readonly ArrayBuffer[];
-
-  constructor(value: Value, buffers: readonly ArrayBuffer[]) {
-    this.value = value;
-    this.buffers = buffers;
-  }
+/** A worker, or the port to the thread that started it. */
+interface Port {
+  postMessage(message: unknown): void;
+  on(event: 'message', handler: (message: Message) => void): unknown;
 }
 
 type Message =
   /** Without `id`, the caller expects no answer. */
-  | { readonly kind: 'call'; readonly id?: number; readonly to: string; readonly method: string; readonly args: readonly unknown[] }
+  | { readonly kind: 'call'; readonly id?: number; readonly method: string; readonly args: readonly unknown[] }
   | { readonly kind: 'answer'; readonly id: number; readonly value: unknown }
   | { readonly kind: 'failed'; readonly id: number; readonly thrown: CarriedError };
 
 type Method = (...args: readonly unknown[]) => unknown;
-type Answer = PromiseWithResolvers<unknown>;
 
-/** The methods of an object at the other end. */
 type Remote<Served> = {
   readonly [Name in keyof Served]: Served[Name] extends (...args: infer Args) => infer Result
-    ? (...args: Args) => Promise<Awaited<Result> extends Transferred<infer Value> ? Value : Awaited<Result>>
+    ? (...args: Args) => Promise<Awaited<Result>>
     : never;
 };
 
-/** The methods of an object at the other end, without results. */
 type Notified<Served> = {
   readonly [Name in keyof Served]: Served[Name] extends (...args: infer Args) => unknown ? (...args: Args) => void : never;
 };
@@ -55,36 +31,33 @@ type Notified<Served> = {
 export class Channel {
   readonly #port: Port;
   readonly #failed: (thrown: unknown) => void;
-  readonly #served = new Map<string, Readonly<Record<string, Method>>>();
-  readonly #waiting = new Map<number, Answer>();
+  readonly #waiting = new Map<number, PromiseWithResolvers<unknown>>();
+  #served: Readonly<Record<string, Method>> | undefined;
   #closed: Error | undefined;
   #calls = 0;
-  #messages: Message[] = [];
-  #transfer: ArrayBuffer[] = [];
 
   /** @param failed  called with the error of a call without an answer */
   constructor(port: Port, failed: (thrown: unknown) => void) {
     this.#port = port;
     this.#failed = failed;
-    port.receive((messages) => (messages as readonly Message[]).forEach((message) => this.#receive(message)));
+    port.on('message', (message) => this.#receive(message));
   }
 
-  /** Lets the other end call the methods of an object. A later object replaces an earlier one of the same name. */
-  serve(name: string, served: object): void {
-    this.#served.set(name, served as Readonly<Record<string, Method>>);
+  /** Lets the other end call the methods of an object. */
+  serve(served: object): void {
+    this.#served = served as Readonly<Record<string, Method>>;
   }
 
-  /** The object that the other end serves under this name. */
-  remote<Served extends object>(name: string): Remote<Served> {
-    return new Proxy({}, { get: (_, method) => this.#caller(name, String(method)) }) as Remote<Served>;
+  /** The object that the other end serves. */
+  remote<Served extends object>(): Remote<Served> {
+    return new Proxy({}, { get: (_, method) => this.#caller(String(method)) }) as Remote<Served>;
   }
 
-  /** The object that the other end serves under this name, for calls without an answer. */
-  notified<Served extends object>(name: string): Notified<Served> {
-    const get =
-      (_: object, method: string | symbol) =>
-      (...args: readonly unknown[]) =>
-        this.#send({ kind: 'call', to: name, method: String(method), args });
+  /** The object that the other end serves, for calls without an answer. */
+  notified<Served extends object>(): Notified<Served> {
+    const get = (_: object, method: string | symbol): Method => {
+      return (...args) => this.#send({ kind: 'call', method: String(method), args });
+    };
     return new Proxy({}, { get }) as Notified<Served>;
   }
 
@@ -95,28 +68,19 @@ export class Channel {
     this.#waiting.clear();
   }
 
-  #caller(to: string, method: string): Method {
+  #caller(method: string): Method {
     return (...args) => {
       if (this.#closed) return Promise.reject(this.#closed);
       const id = (this.#calls += 1);
       const answer = Promise.withResolvers<unknown>();
       this.#waiting.set(id, answer);
-      this.#send({ kind: 'call', id, to, method, args });
+      this.#send({ kind: 'call', id, method, args });
       return answer.promise;
     };
   }
 
-  #send(message: Message, transfer: readonly ArrayBuffer[] = []): void {
-    if (this.#closed) return;
-    if (this.#messages.length === 0) queueMicrotask(() => this.#post());
-    this.#messages.push(message);
-    this.#transfer.push(...transfer);
-  }
-
-  #post(): void {
-    const [messages, transfer] = [this.#messages, this.#transfer];
-    [this.#messages, this.#transfer] = [[], []];
-    if (!this.#closed) this.#port.post(messages, transfer);
+  #send(message: Message): void {
+    if (!this.#closed) this.#port.postMessage(message);
   }
 
   #receive(message: Message): void {
@@ -131,20 +95,16 @@ export class Channel {
     else answer?.reject(revived(message.thrown));
   }
 
-  #perform({ id, to, method, args }: Extract<Message, { kind: 'call' }>): void {
+  #perform({ id, method, args }: Extract<Message, { kind: 'call' }>): void {
     // Starts now, so that calls start in the order in which they were sent.
     const result = (async () => {
-      const served = this.#served.get(to);
-      if (!served) throw new Error(`cannot call "${method}": this thread does not serve "${to}"`);
-      return served[method]?.(...args);
+      if (!this.#served) throw new Error(`cannot call "${method}": this thread serves nothing yet`);
+      return this.#served[method]?.(...args);
     })();
     if (id === undefined) result.catch(this.#failed);
     else
       result.then(
-        (value) =>
-          value instanceof Transferred
-            ? this.#send({ kind: 'answer', id, value: value.value }, value.buffers)
-            : this.#send({ kind: 'answer', id, value }),
+        (value) => this.#send({ kind: 'answer', id, value }),
         (thrown: unknown) => this.#send({ kind: 'failed', id, thrown: carried(thrown) }),
       );
   }

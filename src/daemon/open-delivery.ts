@@ -10,8 +10,7 @@ import type { Encode } from '../record/event.ts';
 import { normalizer } from '../normalize/normalizer.ts';
 import type { Certificates } from './certificates.ts';
 import { limitOf, writerOf } from './open-sink.ts';
-import { createLoop, type LoopParts } from './delivery/loop.ts';
-import { archiveSettingsOf, planOf } from './delivery/plan.ts';
+import { archiveSettingsOf, createLoop, type LoopParts } from './delivery/loop.ts';
 import { testEvents } from './delivery/test-events.ts';
 import type { DaemonOptions } from './options.ts';
 import { settingsOf } from '../config/service-facts.ts';
@@ -45,17 +44,7 @@ export function createDelivery(
   const { definition, id, type, settings } = sink;
   const log = options.log.child(`sink/${type}`);
   const shown: LoopParts['shown'] = (host, peer) => certificates?.shown(id, host, peer);
-  const loop = createLoop(planOf(sink, config, journal, log, clock.now()), {
-    definition,
-    journal,
-    archive,
-    clock,
-    random,
-    log,
-    meters,
-    tracer,
-    shown,
-  });
+  const loop = createLoop(sink, { config, journal, archive, clock, random, log, meters, tracer, shown });
   const testMessages = (code: string, count: number): readonly Message[] => testMessagesOf(sink, config, meters, code, count, clock.now());
   return { id, definition, settings, loop, testMessages };
 }

@@ -9,7 +9,7 @@ import type { Log, Meters } from '../model/telemetry.ts';
 import type { ArchiveSettings } from '../sink/archive/settings.ts';
 import { Budgets } from '../source/limits.ts';
 import { Certificates } from './certificates.ts';
-import { archiveSettingsOf } from './delivery/plan.ts';
+import { archiveSettingsOf } from './delivery/loop.ts';
 import { LiveStatus } from './live-status.ts';
 import type { DaemonOptions } from './options.ts';
 import type { Changes } from '../config/changes.ts';
@@ -52,7 +52,6 @@ export class Running {
     return this.#config;
   }
 
-  /** The configured sink, for operator actions. */
   sink(id: string): ConfiguredSink | undefined {
     return this.#sinks.get(id);
   }

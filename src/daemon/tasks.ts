@@ -20,7 +20,6 @@ export class Tasks {
   readonly #failure = new AbortController();
   readonly #abandon = new AbortController();
   readonly #stop: AbortSignal;
-  /** With the name of each loop. */
   readonly #running = new Map<Promise<void>, string>();
 
   constructor(signal: AbortSignal, clock: Clock, log: Log) {

@@ -46,7 +46,6 @@ export class Batches {
   readonly #limit: Limit;
   readonly #clock: Pick<Clock, 'sleep'>;
   readonly #space = new BatchSpace();
-  /** The last entry read. */
   #cursor: number;
   #messages: Message[] = [];
   #entries = new Map<number, Entry>();
@@ -182,7 +181,6 @@ export function positionOf({ seq }: Message, { through }: Batch, entries: Prepar
   return { seq, chain: entries.get(seq)?.chain ?? through.chain };
 }
 
-/** The batch with only these messages. */
 export function batchOf(batch: Batch, messages: readonly Message[]): Batch {
   return { ...batch, messages, bytes: messages.reduce((sum, message) => sum + message.bytes.length, 0) };
 }

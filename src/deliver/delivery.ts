@@ -62,7 +62,6 @@ export class Delivery {
   readonly #main: MainFeed;
   readonly #requests: RequestFeed;
   readonly #replays: { [Kind in Replay['kind']]?: ReplayFeed } = {};
-  /** The reason why the loop has ended. */
   #closed: WaybillError | undefined;
   #sink: Sink | undefined;
 
@@ -124,12 +123,10 @@ export class Delivery {
     return result;
   }
 
-  /** Retries dead letters; see RequestFeed. */
   retry(seqs: readonly number[], operation: Operation): Promise<readonly Rejection[]> {
     return this.#requests.retry(seqs, operation);
   }
 
-  /** Sends test events; see RequestFeed. */
   test(messages: readonly Message[]): Promise<readonly Rejection[]> {
     return this.#requests.test(messages);
   }

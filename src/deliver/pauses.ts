@@ -26,7 +26,6 @@ export class Pauses {
     this.#parts = parts;
   }
 
-  /** Ends the present wait. */
   wake(): void {
     this.#wake();
   }

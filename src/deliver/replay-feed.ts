@@ -46,7 +46,6 @@ export class ReplayFeed implements Feed {
   #records: ArchivedRecords | undefined;
   /** When the archive is read again, by the monotonic clock. Set until a batch of it was read. */
   #pausedUntil: number | undefined;
-  /** Why the archive could not be read. */
   #error: string | undefined;
   /** Wall clock, ms. */
   #ended: { readonly at: number; readonly state: 'done' | 'cancelled' } | undefined;
@@ -163,7 +162,6 @@ export class ReplayFeed implements Feed {
     if (archive === undefined) log.write('sink.replay_cancelled', { sink: id, from: at + 1, through: last, sent, rejected });
   }
 
-  /** Closes the archive. */
   async [Symbol.asyncDispose](): Promise<void> {
     await this.#parts.source[Symbol.asyncDispose]().catch(() => undefined);
   }

@@ -188,7 +188,6 @@ export class RequestFeed implements Feed {
     return isUnavailable;
   }
 
-  /** Rejects every waiting request. */
   fail(cause: WaybillError): void {
     for (const { reject } of this.#requests.splice(0)) reject(cause);
   }

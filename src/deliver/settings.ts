@@ -6,7 +6,6 @@ import type { Micros } from '../model/time.ts';
 import type { Format } from '../encode/index.ts';
 import type { BatchDefaults } from '../sink/define.ts';
 
-/** Where a new sink starts. */
 type Start =
   | { readonly kind: 'journal' }
   | { readonly kind: 'now' }

@@ -29,7 +29,6 @@ interface BackupOptions {
   readonly clock: Clock;
   /** Called after each step of the copy. @param share  copied part, 0 to 1 */
   readonly copied: (share: number, bytes: number) => void;
-  /** Called when the verification starts. */
   readonly verifying: () => void;
   readonly signal: AbortSignal;
 }

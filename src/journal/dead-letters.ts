@@ -123,7 +123,6 @@ export class DeadLetters {
     this.#change(sink, { ...operation, detail }, () => seqs.reduce((sum, seq) => sum + this.#discard.run(sink, seq).changes, 0));
   }
 
-  /** The dead letters of a sink that have a copy of the record. */
   stored(sink: string): number[] {
     return this.#store.db
       .prepare<[string], { seq: number }>("SELECT seq FROM dead_letters WHERE sink = ? AND state = 'stored' ORDER BY seq")

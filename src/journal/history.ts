@@ -56,7 +56,6 @@ export class History {
     return parts;
   }
 
-  /** See DeliverJournal.withheld. */
   withheld(sink: string, id: string): readonly Window[] {
     if (!this.#sources.has(id)) return [];
     return this.#sources

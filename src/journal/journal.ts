@@ -144,7 +144,6 @@ export class Journal implements CollectJournal, DeliverJournal, AsyncDisposable 
     return this.#sources.has(id) ? movedSourceMessage(this.#sources.get(id).destination, destination) : undefined;
   }
 
-  /** See Sources.markUnconfigured. */
   markSourcesUnconfigured(configured: ReadonlySet<string>): string[] {
     const unconfigured = this.#sources.markUnconfigured(configured);
     for (const id of unconfigured) this.#seen.release(this.#sources.get(id).row.n);
@@ -321,7 +320,6 @@ export class Journal implements CollectJournal, DeliverJournal, AsyncDisposable 
     this.#sources.get(sourceId).row.lastFullVisibility = at;
   }
 
-  /** Accepts a gap for an operator; see Ledger.accept. */
   async acceptGap(sourceId: string, from: Micros, chosen: GapOperation): Promise<LedgerWindow> {
     const source = this.#sources.get(sourceId);
     const accepted = this.#ledger.accept(source.row, ownerOf(source, { from, to: from }), from, chosen);
@@ -329,7 +327,6 @@ export class Journal implements CollectJournal, DeliverJournal, AsyncDisposable 
     return accepted;
   }
 
-  /** Makes a gap due at once for an operator; see Ledger.retry. */
   async retryGap(sourceId: string, from: Micros, chosen: GapOperation): Promise<LedgerWindow> {
     const window = this.#ledger.retry(this.#sources.get(sourceId).row, from, chosen);
     this.#wake();
@@ -466,7 +463,6 @@ export class Journal implements CollectJournal, DeliverJournal, AsyncDisposable 
     this.#wake();
   }
 
-  /** See DeadLetters.discard. */
   async discardDeadLetters(id: string, seqs: readonly number[], operation: Operation): Promise<void> {
     this.deadLetters.discard(id, seqs, operation);
     this.#wake();
@@ -490,7 +486,6 @@ export class Journal implements CollectJournal, DeliverJournal, AsyncDisposable 
     return this.#segments.readRange(after, range, limit);
   }
 
-  /** The last pruned entry. */
   pruned(): number {
     return this.#segments.pruned();
   }

@@ -154,7 +154,6 @@ export class SeenUids {
     this.#lastUsed.delete(source);
   }
 
-  /** Removes a bucket from memory. */
   forget(source: number, bucket: number): void {
     const key = `${source}/${bucket}`;
     const held = this.#sets.get(key);

@@ -80,7 +80,6 @@ export function packBody(kind: number, body: Uint8Array): { kind: number; body: 
   return packed.length < body.length ? { kind: kind | (codecZstd << 8), body: packed } : { kind, body };
 }
 
-/** The kind (1 or 2) in the `kind` column. */
 export function kindOf(column: number): number {
   return column & 0xff;
 }

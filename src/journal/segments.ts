@@ -168,7 +168,6 @@ export class Segments {
       .filter((row) => row.source === source && kindOf(row.kind) === kindLedger && row.min_us === at && row.max_us === at).length;
   }
 
-  /** See CollectJournal.laggingPosition. */
   laggingPosition(): number | undefined {
     const acknowledged = this.#leastAcknowledged();
     const ahead = this.#recent.reduce((sum, segment) => (segment.seq + segment.n - 1 > acknowledged ? sum + segment.body.length : sum), 0);
@@ -231,12 +230,10 @@ export class Segments {
     return rows.reduce((sum, row) => sum + row.n, 0);
   }
 
-  /** The last pruned entry. */
   pruned(): number {
     return this.#pruned.get()?.pruned_seq ?? 0;
   }
 
-  /** See DeliverJournal.readRange. */
   readRange(given: number, { last, times }: ReplayRange, limit: Limit): { after: number; entries: readonly Entry[] } {
     const after = Math.max(given, this.pruned());
     const row = times && this.#timed.get(after + 1, after, times.to, times.from);

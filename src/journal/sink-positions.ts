@@ -13,7 +13,6 @@ import { isSame, selectionOf, widened, type Selection, type StoredSelection } fr
 import { kindLedger, kindRecords } from './segment.ts';
 import type { Store } from './store.ts';
 
-/** A sink in the state. */
 export interface SinkState extends SinkProgress {
   readonly id: string;
   readonly type: string;
@@ -336,7 +335,6 @@ export class SinkPositions {
     }
   }
 
-  /** See DeliverJournal.commitResumeNote. */
   commitResumeNote(id: string, resumeNote: string): void {
     this.#store.transaction(() => this.writeResumeNote(id, resumeNote));
   }
@@ -367,7 +365,6 @@ export class SinkPositions {
     return found?.at ?? 0;
   }
 
-  /** True if no other sink is slower. */
   #isLast(id: string): boolean {
     const { acknowledged } = this.sink(id);
     return [...this.#sinks.values()].every((other) => other.state === 'retired' || other.acknowledged >= acknowledged);

@@ -249,13 +249,11 @@ export function uncovered(ranges: readonly Pick<RangeRow, 'from' | 'to'>[], { fr
   return parts;
 }
 
-/** The range that contains a time. */
 export function rangeOf(ranges: readonly RangeRow[], time: Micros): RangeRow | undefined {
   for (const range of ranges) if (time >= range.from && (range.to === null || time < range.to)) return range;
   return undefined;
 }
 
-/** The range that contains a window of the ledger. */
 export function ownerOf(source: SourceState, window: Window): RangeRow {
   const range = rangeOf(source.ranges, window.from);
   if (!range)

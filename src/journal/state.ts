@@ -95,7 +95,6 @@ function accessError(thrown: unknown, directory: string, missing: () => WaybillE
   return code === 'EACCES' ? forbidden(directory, thrown) : asStateError(thrown, directory);
 }
 
-/** Opens the state read-only while `work` runs. */
 export function readState<Result>(directory: string, work: (db: Database.Database) => Result): Result {
   const db = openReadOnly(directory);
   try {

@@ -42,7 +42,6 @@ export class Store {
     );
   }
 
-  /** True after a fatal error. */
   get isBroken(): boolean {
     return this.#broken !== undefined;
   }
@@ -148,7 +147,6 @@ export class Store {
     return this.maxBytes() - this.usedBytes() <= bavail * bsize;
   }
 
-  /** Used bytes of file and WAL. */
   usedBytes(): number {
     return usedBytes(this.#pages.get()?.used ?? 0, this.db, this.#diskBudget);
   }

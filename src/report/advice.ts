@@ -18,7 +18,6 @@ export interface Problem {
   readonly code?: string | undefined;
 }
 
-/** Every problem, the most urgent first. */
 export function problems(snapshot: Snapshot): readonly Problem[] {
   return rules.flatMap((rule) => rule(snapshot));
 }
@@ -40,7 +39,6 @@ export function worstFirst(snapshot: Snapshot): Snapshot {
   };
 }
 
-/** What to do, and where to read more. */
 export function actOf({ operation, code }: Pick<Problem, 'operation' | 'code'>): string {
   return code === undefined ? operation : `${operation.replace(/\.$/, '')}. More: waybill explain ${code}`;
 }
@@ -98,7 +96,6 @@ function eachSink(matches: (sink: SinkSnapshot, snapshot: Snapshot) => boolean, 
 
 const isActive = ({ state }: { readonly state: string }): boolean => state === 'active';
 const isRetired = ({ state }: { readonly state: string }): boolean => state === 'retired';
-/** A record outside of every window. */
 const isContradicted = ({ contradiction, trouble, state }: SourceSnapshot): boolean =>
   contradiction !== undefined && (trouble ?? contradiction) === contradiction && state !== 'retired' && state !== 'suspended';
 const isUnconfigured = ({ state }: { readonly state: string }): boolean => state === 'unconfigured';

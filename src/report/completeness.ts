@@ -35,7 +35,6 @@ export interface Present {
   readonly stopped: Snapshot['stopped'];
   /** When the state was created; undefined if unknown. */
   readonly created?: Micros | undefined;
-  /** Why collection is paused. */
   readonly paused: string | undefined;
   readonly sources: readonly SourceFacts[];
   readonly sinks: readonly (Pick<SinkSnapshot, 'id' | 'lastError'> & Partial<Pick<SinkSnapshot, 'state'>>)[];
@@ -271,7 +270,6 @@ function between(begin: Micros, end: Micros, edges: readonly Micros[]): Window[]
   return cuts.slice(1).map((to, i) => ({ from: cuts[i] ?? begin, to }));
 }
 
-/** Merges adjacent holes with the same reason. */
 function add(holes: Hole[], hole: Hole): void {
   const last = holes.at(-1);
   if (last?.to === hole.from && last.reason === hole.reason) holes[holes.length - 1] = { ...last, to: hole.to };
@@ -318,7 +316,6 @@ function unansweredOf(parts: readonly Examined[]): Completeness['unanswered'] {
   };
 }
 
-/** Sums the shortfalls of all sources for each sink. */
 function shortfallsOf(parts: readonly SinkCoverage[], { sinks }: Facts): Shortfall[] {
   const sums = new Map<string, SinkCoverage>();
   for (const part of parts) {

@@ -39,7 +39,6 @@ export function statusJson(snapshot: Snapshot) {
     /** The certificate in use that ends first. */
     nextCertificateEnd: certificate ? { target: certificate.target, at: rfc3339(certificate.at) } : null,
     host: snapshot.host ?? null,
-    /** Every problem, the most urgent first. */
     problems: all.slice(0, maxProblems),
     problemCount: all.length,
     rejected: snapshot.rejected ? { since: rfc3339(snapshot.rejected.since), problems: snapshot.rejected.problems } : null,

@@ -141,7 +141,6 @@ function completenessWords(snapshot: Snapshot, found: Completeness, tz: string):
   return [...[...age, ...until, ''].map((words) => `${long}${words}`), ...[...until, ''].map((words) => `${short}${words}`)];
 }
 
-/** What is missing, in counts. */
 function shortfall({ windows, gaps, accepted, inDoubt, unknown, uncovered }: Completeness): string {
   const count = (some: number, one: string): string[] => (some === 0 ? [] : [counted(some, one)]);
   const parts = [

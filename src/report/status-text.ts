@@ -32,7 +32,6 @@ const linesMax = 24;
 const problemLines = 7;
 const problemsMax = 6;
 const backfillsMax = 2;
-/** The maximum number of lines about waiting sources. */
 const waitsMax = 2;
 const notesMax = 3;
 
@@ -162,7 +161,6 @@ function sinkLines(snapshot: Snapshot, found: readonly Problem[], maxLines: numb
   });
 }
 
-/** The progress of a replay that has not ended. */
 function replayLine({ id, replay }: SinkSnapshot): string[] {
   if (!replay || replay.state === 'done' || replay.state === 'cancelled') return [];
   const { archive, state, at, passed, expected, sent, leftOut = 0, error } = replay;
@@ -184,7 +182,6 @@ function filterLine({ id, unselected }: SinkSnapshot): string[] {
   return unselected === undefined ? [] : [`${id}: 0 of ${counted(unselected, 'record')} passed its filter`];
 }
 
-/** The newest time stamp of an archive. */
 function stampLine({ id, timeStamp }: SinkSnapshot, { now }: Snapshot): string[] {
   if (!timeStamp) return [];
   const { newest, lastError } = timeStamp;

@@ -36,7 +36,7 @@ export type Listen =
 export const tokenNames = ['token', 'readToken'] as const;
 export type TokenName = (typeof tokenNames)[number];
 
-/** The calls that the main thread answers, under the name `daemon`. */
+/** The calls that the main thread answers. */
 export interface DaemonService {
   /** Undefined while the state is not open. */
   snapshot(): Snapshot | undefined | Promise<Snapshot | undefined>;
@@ -47,7 +47,7 @@ export interface DaemonService {
   log(event: LogEventCode, fields: object, error: CarriedError | undefined): void;
 }
 
-/** The calls that the thread of the admin server answers, under the name `admin`. */
+/** The calls that the thread of the admin server answers. */
 export interface AdminService {
   /** @returns the addresses listened on */
   listen(listen: Listen): Promise<readonly string[]>;

@@ -59,7 +59,6 @@ export class Reports {
 
 class Thread implements AsyncDisposable {
   readonly #worker: Worker;
-  /** The error that ended the thread. */
   #failed: Error | undefined;
   #fail: (thrown: Error) => void = () => undefined;
 

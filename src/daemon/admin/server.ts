@@ -8,10 +8,9 @@ import { programFile } from '../../disk/files.ts';
 import type { Log } from '../../model/telemetry.ts';
 import type { Clock } from '../../model/time.ts';
 import { revived } from '../carried-error.ts';
-import { Channel, portOf } from '../channel.ts';
+import { Channel } from '../channel.ts';
 import { pulse, type AdminService, type AdminThreadData, type DaemonService, type Listen, type Reported } from './messages.ts';
 
-/** Answers the requests of the thread. */
 export type AdminFacts = Omit<DaemonService, 'log'>;
 
 interface AdminOptions extends Omit<AdminThreadData, 'pulse'> {
@@ -110,10 +109,10 @@ class AdminThread {
       workerData: data,
       resourceLimits: { maxOldGenerationSizeMb: heapMiB, maxYoungGenerationSizeMb: 6 },
     });
-    this.#channel = new Channel(portOf(this.#worker), (thrown) => {
+    this.#channel = new Channel(this.#worker, (thrown) => {
       throw thrown;
     });
-    this.#channel.serve('daemon', {
+    this.#channel.serve({
       ...facts,
       // The log of the thread has checked the fields.
       log: (event, fields, error) => log.write(event, { ...fields, error: error && revived(error) } as never),
@@ -136,20 +135,20 @@ class AdminThread {
   async listen(listen: Listen): Promise<readonly string[]> {
     this.#isListening = true;
     try {
-      return await this.#channel.remote<AdminService>('admin').listen(listen);
+      return await this.#channel.remote<AdminService>().listen(listen);
     } finally {
       this.#isListening = false;
     }
   }
 
   follow(reported: Reported): void {
-    this.#channel.notified<AdminService>('admin').follow(reported);
+    this.#channel.notified<AdminService>().follow(reported);
   }
 
   /** Gives open responses a moment to end, then terminates the thread. */
   async close(clock: Clock): Promise<void> {
     this.#isClosing = true;
-    this.#channel.notified<AdminService>('admin').close();
+    this.#channel.notified<AdminService>().close();
     await atMost(closeMs, this.#gone, clock);
     await this.#worker.terminate();
   }

@@ -15,7 +15,7 @@ import { startAdmin, type Admin } from '../../admin/server.ts';
 import { notReadyReasons } from '../../admin/readiness.ts';
 import type { AdminSources } from '../../admin/routes.ts';
 import { carried } from '../carried-error.ts';
-import { Channel, portOf } from '../channel.ts';
+import { Channel } from '../channel.ts';
 import { collectWhenIdle } from '../collect-when-idle.ts';
 import { pulse } from './messages.ts';
 import type { AdminService, AdminThreadData, DaemonService, Listen, Reported, TokenName } from './messages.ts';
@@ -49,10 +49,10 @@ const niceness = 5;
 if (process.platform === 'linux') setPriority(Math.max(niceness, getPriority()));
 
 if (!parentPort) throw new Error('cannot start: this file runs only as a worker thread of the daemon');
-const channel = new Channel(portOf(parentPort), (thrown) => {
+const channel = new Channel(parentPort, (thrown) => {
   throw thrown;
 });
-const daemon = channel.remote<DaemonService>('daemon');
+const daemon = channel.remote<DaemonService>();
 
 /** @throws WaybillError `admin_busy` when the main thread does not respond in time */
 function inTime<Value>(answer: Promise<Value>): Promise<Value> {
@@ -108,7 +108,7 @@ function log(): Log {
       if (clock.monotonic() - last < logMs) return;
       last = clock.monotonic();
       const { error, ...others } = (fields ?? {}) as { error?: unknown };
-      channel.notified<DaemonService>('daemon').log(event, others, error === undefined ? undefined : carried(error));
+      channel.notified<DaemonService>().log(event, others, error === undefined ? undefined : carried(error));
     },
   };
 }
@@ -178,7 +178,7 @@ async function close(): Promise<void> {
   parentPort?.close();
 }
 
-channel.serve('admin', { listen, follow: (changed) => void (reported = changed), close } satisfies AdminService);
+channel.serve({ listen, follow: (changed) => void (reported = changed), close } satisfies AdminService);
 collectWhenIdle();
 watch().catch(() => undefined);
 overviews.sample(() => Atomics.load(data.pulse, pulse.isOpen) === 1, sources.log, ended.signal).catch(() => undefined);

@@ -1,29 +1,33 @@
-/** Creates a delivery loop from its plan, with its pipeline and the resume point of its sink. */
+/** Creates the delivery loop of a configured sink, with its pipeline and its resume point. */
+import type { Config, SinkConfig } from '../../config/load.ts';
+import { settingsOf, settingsOfRemoved } from '../../config/service-facts.ts';
 import type { Peer } from '../../connect/trust.ts';
 import { Delivery } from '../../deliver/delivery.ts';
-import { pipeline, type PipelineParts } from '../../deliver/pipeline.ts';
+import { pipeline, type Pipeline } from '../../deliver/pipeline.ts';
 import { WaybillError } from '../../errors/errors.ts';
+import type { Journal } from '../../journal/journal.ts';
 import type { ArchivedRecords, ArchiveReplay, DeliverJournal } from '../../model/journal.ts';
 import type { Window } from '../../model/ledger.ts';
 import type { ResumePoint, SinkLoss } from '../../model/sink.ts';
 import type { Log, Meters, Tracer } from '../../model/telemetry.ts';
 import type { Clock, Micros, Random } from '../../model/time.ts';
-import { ledgerNormalizer } from '../../normalize/ledger-event.ts';
-import { normalizer } from '../../normalize/normalizer.ts';
 import { compileWhere } from '../../normalize/filter.ts';
+import { ledgerNormalizer } from '../../normalize/ledger-event.ts';
+import { normalizer, type NormalizeSettings } from '../../normalize/normalizer.ts';
 import type { ArchiveSettings } from '../../sink/archive/settings.ts';
-import type { SinkContext, SinkDefinition } from '../../sink/define.ts';
+import type { SinkContext } from '../../sink/define.ts';
 import { limitOf, sinkContext, writerOf } from '../open-sink.ts';
-import type { SinkPlan } from './plan.ts';
+import { profileOf } from '../source/profile.ts';
+import { register } from './register.ts';
 
 export interface LoopParts {
-  readonly definition: SinkDefinition;
-  readonly journal: DeliverJournal;
+  readonly config: Config;
+  readonly journal: Journal;
   /**
    * The present settings of the archive that a sink writes; undefined if it is not in the configuration. A replay asks for them each time
    * that it opens the archive, so a reload that changes an archive restarts no other sink.
    */
-  readonly archive: (sink: string) => Promise<ArchiveSettings | undefined> | ArchiveSettings | undefined;
+  readonly archive: (sink: string) => ArchiveSettings | undefined;
   readonly clock: Clock;
   readonly random: Random;
   /** The log of this sink. */
@@ -34,14 +38,12 @@ export interface LoopParts {
   readonly shown?: ((host: string, peer: Pick<Peer, 'validTo'>) => void) | undefined;
 }
 
-/** Creates the loop without starting it. */
-export function createLoop(
-  plan: SinkPlan,
-  { definition, journal, archive, clock, random, log, meters, tracer, shown }: LoopParts,
-): Delivery {
-  const { sink } = plan;
-  const { id, type, settings } = sink;
-  const context = sinkContext(sink, plan.config, { clock, log, shown });
+/** Registers the sink with the journal, and creates its loop without starting it. */
+export function createLoop(sink: SinkConfig, parts: LoopParts): Delivery {
+  const { config, journal, archive, clock, random, log, meters, tracer, shown } = parts;
+  const { id, type, definition, settings } = sink;
+  const { fromTime, moved } = register(sink, journal, log, clock.now());
+  const context = sinkContext(sink, config, { clock, log, shown });
   const resumePoint = resumePointOf(id, journal, (loss) => {
     meters.sinkLoss(id);
     log.write('sink.records_lost', { sink: id, code: 'file_truncated', first: loss.first, last: loss.last, detail: loss.message });
@@ -55,13 +57,13 @@ export function createLoop(
       resolvable: definition.resolvable(settings),
       failReadinessAfter: sink.failReadinessAfter ?? Infinity,
     },
-    pipeline: pipeline(pipelineParts(plan, definition, journal, meters)),
+    pipeline: pipelineOf(sink, fromTime, parts),
     open: async (signal) => {
-      if (plan.moved !== undefined) throw new WaybillError('config_invalid', `cannot use sinks.${id}: ${plan.moved}`);
+      if (moved !== undefined) throw new WaybillError('config_invalid', `cannot use sinks.${id}: ${moved}`);
       return definition.open(settings, context, resumePoint, signal);
     },
-    openArchive: async (replay, signal) =>
-      archivedRecords(replay, await archive(replay.archive), { ...context, id: replay.archive }, journal.id, signal),
+    openArchive: (replay, signal) =>
+      archivedRecords(replay, archive(replay.archive), { ...context, id: replay.archive }, journal.id, signal),
     journal,
     clock,
     random,
@@ -69,6 +71,11 @@ export function createLoop(
     meters,
     ...(tracer && { tracer }),
   });
+}
+
+/** @param id  of a sink. @returns undefined if the configuration has no archive of this id */
+export function archiveSettingsOf({ sinks }: Pick<Config, 'sinks'>, id: string): ArchiveSettings | undefined {
+  return sinks.find((sink) => sink.id === id && sink.type === 'archive')?.settings as ArchiveSettings | undefined;
 }
 
 /** Loads the code of archives only for a replay from an archive. */
@@ -85,20 +92,42 @@ async function archivedRecords(
   return openArchivedRecords(settings, context, { journal, seq: through }, signal);
 }
 
-function pipelineParts(plan: SinkPlan, definition: SinkDefinition, journal: DeliverJournal, meters: Meters): PipelineParts {
-  const { sink, normalize, normalizeLedger, fromTime } = plan;
-  return {
+function pipelineOf(sink: SinkConfig, fromTime: Micros | undefined, { config, journal, meters }: LoopParts): Pipeline {
+  const normalize = normalizeSettingsOf(sink, config, journal);
+  const normalizeLedger = ledgerSettingsOf(sink, normalize);
+  return pipeline({
     normalize: new Map([...normalize].map(([source, each]) => [source, normalizer(each)])),
     normalizeLedger: new Map([...normalizeLedger].map(([source, each]) => [source, ledgerNormalizer(each)])),
     matches: sink.filter ? compileWhere(sink.filter) : () => true,
     encode: writerOf(sink).encode,
-    limit: limitOf({ ...sink, definition }, meters),
+    limit: limitOf(sink, meters),
     fromTime,
     withheld: (source, time) => isWithin(journal.withheld(sink.id, source), time),
     unexpected: (source, tags) => {
       for (const tag of tags) meters.recordsUnexpected(source, tag);
     },
-  };
+  });
+}
+
+/** By source: configured sources, and removed ones whose records may still be in the journal. */
+function normalizeSettingsOf(sink: SinkConfig, config: Config, journal: Journal): Map<string, NormalizeSettings> {
+  const isRequested = (id: string): boolean => sink.sources?.includes(id) ?? true;
+  const removed = journal.sourceIds().filter((id) => /* mutant: unconfigured-source */ !config.sources.some((source) => source.id === id));
+  return new Map([
+    ...removed
+      .filter(isRequested)
+      .map((id) => [id, settingsOfRemoved(id, profileOf(journal.progress(id).profile).service, sink, config)] as const),
+    ...config.sources.filter(({ id }) => isRequested(id)).map((source) => [source.id, settingsOf(source, sink, config)] as const),
+  ]);
+}
+
+/** By source, with '' for entries on the daemon. Operations on a sink or the daemon have no source: sinks that receive every source get them, in one place for all. */
+function ledgerSettingsOf(sink: SinkConfig, bySource: ReadonlyMap<string, NormalizeSettings>): ReadonlyMap<string, NormalizeSettings> {
+  if (!sink.ledger) return new Map();
+  const isPerSource = Object.values(sink.settings).some((value) => typeof value === 'string' && value.includes('{source}'));
+  const [any] = bySource.values();
+  if (sink.sources !== undefined || isPerSource || !any) return bySource;
+  return new Map([...bySource, ['', { ...any, tenantId: undefined, baseUrl: undefined }]]);
 }
 
 function isWithin(windows: readonly Window[], time: () => Micros | undefined): boolean {

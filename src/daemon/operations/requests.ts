@@ -16,7 +16,6 @@ const time = instant();
 const origin = z.string().min(1).max(200);
 const seq = z.int().min(1);
 const maxTestEvents = 1_000;
-/** Maximum per request. */
 export const maxDeadLetters = 1_000;
 const actor = { actor: z.string().min(1).max(200), reason: z.string().max(2_000).optional() };
 
@@ -116,20 +115,15 @@ export type SinkOperation = Exclude<Operation, { source: string }>;
 
 /** Times in µs. */
 export interface OperationResult {
-  /** The ranges that a backfill added. */
   readonly added?: readonly Window[];
-  /** The end of a cancelled backfill. */
   readonly ends?: Micros;
   /** The result of an on-demand send. */
   readonly sent?: { readonly delivered: number; readonly rejected: readonly Rejection[] };
   readonly discarded?: number;
-  /** The move of a source. */
   readonly moved?: SourceMove;
-  /** The replay that was started. */
   readonly replay?: ReplayProgress | undefined;
 }
 
-/** Finds a configured sink by its id. */
 export type ConfiguredSinks = (id: string) => Omit<ConfiguredSink, 'id'> | undefined;
 
 /** The collection that runs for a source; undefined without one. */

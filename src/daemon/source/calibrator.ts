@@ -22,7 +22,6 @@ interface CalibratorParts {
   readonly calibrate: (signal: AbortSignal) => Promise<Calibration>;
   /** One attempt. Throws its error. */
   readonly calibrateOnce: (signal: AbortSignal) => Promise<Calibration>;
-  /** The page size to request. */
   readonly sizeOf: (calibration: Calibration) => number;
   readonly log: Log;
   readonly meters: Pick<Meters, 'calibrationChanged'>;

@@ -202,7 +202,6 @@ class RunningSource implements AsyncDisposable {
     });
   }
 
-  /** Waits until the start of the ledger is known. */
   #start(signal: AbortSignal): Promise<Micros> {
     const { settings, options, liveStatus } = this.#parts;
     const { requester } = this.#access;

@@ -48,7 +48,6 @@ export class UnreadStart {
     return true;
   }
 
-  /** Logs the range between `start` and the ledger, when there is one. */
   report(): void {
     const { settings, journal, store, now, log } = this.#parts;
     const requested = requestedStartOf(settings, store.profile, now());

@@ -10,7 +10,6 @@ import { windowGroups } from './window-groups.ts';
 
 type Reach = Pick<BackfillProgress, 'from' | 'to' | 'closedUntil' | 'order'>;
 
-/** The progress of a backfill. */
 function progressOf(db: Database, source: number, { from, to, closedUntil, order }: Reach): BackfillProgress {
   const { records } = db
     .prepare<[number, number, number], { records: number | null }>(

@@ -3,7 +3,6 @@ import type { Database } from 'better-sqlite3';
 import type { Micros } from '../../model/time.ts';
 import { detailOf, instant, withTimes, type Detail } from '../operation-detail.ts';
 
-/** One row of `operations`. */
 interface OperationRow {
   readonly n: number;
   readonly at: Micros;

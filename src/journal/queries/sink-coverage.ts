@@ -15,7 +15,6 @@ interface Covered {
   readonly startsAt: Window;
   readonly isFiltered: boolean;
   readonly losses: Losses;
-  /** The start of the period. */
   readonly from: Micros | undefined;
 }
 

@@ -4,7 +4,6 @@ import type { SinkOrders } from '../../model/journal.ts';
 import type { Micros } from '../../model/time.ts';
 import { ordersOf, type SinkRow } from '../sink-positions.ts';
 
-/** A sink in the state, for lists. */
 export interface KnownSink {
   readonly id: string;
   readonly type: string;

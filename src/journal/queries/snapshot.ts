@@ -22,7 +22,6 @@ import { replaysOf } from '../sink-positions.ts';
 import { storedJson } from '../damage.ts';
 import { StateCounts } from '../window-counts.ts';
 
-/** The columns with the names that the snapshot has. */
 interface SourceDbRow extends Pick<SourceSnapshot, 'id' | 'liveFrom' | 'frontier' | 'polledUntil' | 'closedUntil' | 'collected' | 'late'> {
   readonly n: number;
   readonly state: string;
@@ -40,7 +39,6 @@ interface SinkDbRow {
   selection: string | null;
 }
 
-/** The parts of a source's profile that the snapshot uses. */
 interface Profile {
   readonly delays?: DelayMeasure;
   readonly suspension?: Suspension;

@@ -10,13 +10,10 @@ export interface StoredSource {
   readonly profile: string | null;
 }
 
-/** A source in the state, for lists. */
 interface KnownSource {
   readonly id: string;
   readonly state: string;
-  /** Start, frontier and end of its ledger. */
   readonly startsAt: Micros;
-  /** Start of the live range. */
   readonly liveFrom: Micros;
   readonly frontier: Micros;
   readonly closedUntil: Micros;

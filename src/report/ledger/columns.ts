@@ -10,7 +10,6 @@ import { counted, grouped } from '../format-time.ts';
 
 export type Cell = string | number | boolean | null;
 
-/** A column of CSV. */
 interface ValueColumn<Row> {
   readonly name: string;
   readonly value: (row: Row) => Cell;

@@ -61,7 +61,6 @@ export function overlapSentence(
   return [`Windows that overlap the ends of the period count whole: the numbers are for ${stretchWords(first * 1_000, last * 1_000, tz)}.`];
 }
 
-/** The sentence for windows that cross the end of a day or month of the zone. */
 export function crossingSentence(periods: readonly LedgerPeriod[], by: 'day' | 'month', tz: string): string[] {
   const crossing = periods.reduce((sum, period) => sum + period.crossing, 0);
   if (crossing === 0) return [];
@@ -71,7 +70,6 @@ export function crossingSentence(periods: readonly LedgerPeriod[], by: 'day' | '
   ];
 }
 
-/** The due but unproven time of a source, each range with its reason. */
 export function holesOf({ uncovered }: Pick<LongLedgerReport, 'uncovered'>, id: string, tz: string): string[] {
   return uncovered.filter(({ source }) => source === id).map(({ from, to, message }) => `${stretchOf(from, to, tz)}, ${message}`);
 }
@@ -191,7 +189,6 @@ export function reach({ startsAt, completeUntil, readUntil }: LongLedgerReportSo
 export const paddingSentence =
   'The query of a window reaches one second beyond both ends: COUNTED = RECEIVED are for the query. Records in these two seconds belong to the neighbouring windows, so they are not RECORDS IN WINDOW.';
 
-/** The first letter as a capital. */
 export function capital(message: string): string {
   return message.charAt(0).toUpperCase() + message.slice(1);
 }

@@ -16,7 +16,6 @@ export class LedgerTally extends WindowCounts {
   lastRecount: string | undefined;
   /** Windows that need attention, see `isNotable`. */
   notable = 0;
-  /** Starts of the accepted windows. */
   readonly acceptedStarts: string[] = [];
 
   override add(window: LedgerReportWindow): void {

@@ -1,64 +1,48 @@
-/**
- * Calls across a connection that clones messages: order, results, errors, transfer, and the end of
- * the other side.
- */
+/** Calls across a connection that clones messages: order, results, errors, and the end of the other side. */
+import { MessageChannel } from 'node:worker_threads';
 import { expect, test } from 'vitest';
-import { Channel, Transferred } from '../../../src/daemon/channel.ts';
-import type { Port } from '../../../src/daemon/channel.ts';
+import { Channel } from '../../../src/daemon/channel.ts';
 import { WaybillError } from '../../../src/errors/errors.ts';
-import { quiet } from '../../support/delivery-clock.ts';
-import { memoryPorts } from '../../support/memory-ports.ts';
 
-function channels(): { near: Channel; far: Channel; failures: unknown[]; posts: unknown[] } {
-  const failures: unknown[] = [];
-  const posts: unknown[] = [];
-  const [one, other] = memoryPorts();
-  const counted: Port = {
-    post: (message, transfer) => {
-      posts.push(message);
-      one.post(message, transfer);
-    },
-    receive: (handler) => one.receive(handler),
-  };
-  return {
-    near: new Channel(counted, (thrown) => failures.push(thrown)),
-    far: new Channel(other, (thrown) => failures.push(thrown)),
-    failures,
-    posts,
-  };
+function channels(served?: object): { near: Channel; failed: Promise<unknown> } {
+  const { port1, port2 } = new MessageChannel();
+  const { promise: failed, resolve } = Promise.withResolvers<unknown>();
+  const near = new Channel(port1, resolve);
+  const far = new Channel(port2, resolve);
+  if (served) far.serve(served);
+  for (const port of [port1, port2]) port.unref();
+  return { near, failed };
 }
 
-test('calls with and without a result start in the order of sending, and one turn is one message', async () => {
-  const { near, far, posts } = channels();
+test('calls with and without a result start in the order of sending', async () => {
   const performed: string[] = [];
   const served = {
     slow: async (name: string) => {
       performed.push(name);
-      await quiet();
+      await Promise.resolve();
       return `${name} done`;
     },
     note: (name: string) => void performed.push(name),
   };
-  far.serve('it', served);
-  const [remote, notified] = [near.remote<typeof served>('it'), near.notified<typeof served>('it')];
+  const { near } = channels(served);
+  const [remote, notified] = [near.remote<typeof served>(), near.notified<typeof served>()];
   notified.note('first');
   const answer = remote.slow('second');
   notified.note('third');
   expect(await answer).toBe('second done');
-  expect(performed).toEqual(['first', 'second', 'third']);
-  expect(posts).toHaveLength(1);
+  expect(await remote.slow('last')).toBe('last done');
+  expect(performed).toEqual(['first', 'second', 'third', 'last']);
 });
 
-test("an error keeps its code, the system's code and its causes; an unknown object is an error", async () => {
-  const { near, far } = channels();
+test("an error keeps its code, the system's code and its causes; a call to an end that serves nothing is an error", async () => {
   const served = {
     full: () => {
       throw new WaybillError('journal_full', 'cannot write', { cause: Object.assign(new Error('no space'), { code: 'ENOSPC' }) });
     },
   };
-  far.serve('it', served);
+  const { near } = channels(served);
   const thrown = await near
-    .remote<typeof served>('it')
+    .remote<typeof served>()
     .full()
     .then(
       () => undefined,
@@ -66,37 +50,25 @@ test("an error keeps its code, the system's code and its causes; an unknown obje
     );
   expect(thrown).toBeInstanceOf(WaybillError);
   expect(thrown).toMatchObject({ code: 'journal_full', message: 'cannot write', cause: { message: 'no space', code: 'ENOSPC' } });
-  await expect(near.remote<typeof served>('another').full()).rejects.toThrow('does not serve "another"');
+  await expect(channels().near.remote<typeof served>().full()).rejects.toThrow('serves nothing yet');
 });
 
 test('an error of a call without a result is reported where it occurs', async () => {
-  const { near, far, failures } = channels();
   const served = {
     fails: () => {
       throw new WaybillError('internal_error', 'goes back');
     },
   };
-  far.serve('it', served);
-  near.notified<typeof served>('it').fails();
-  await quiet();
-  expect(failures).toMatchObject([{ code: 'internal_error' }]);
-});
-
-test('the memory of a result is transferred', async () => {
-  const { near, far } = channels();
-  const bytes = Uint8Array.of(1, 2, 3);
-  far.serve('it', { bytes: () => new Transferred({ bytes }, [bytes.buffer]) });
-  const answer = await near.remote<{ bytes: () => Transferred<{ bytes: Uint8Array }> }>('it').bytes();
-  expect([...answer.bytes]).toEqual([1, 2, 3]);
-  expect(bytes.byteLength).toBe(0);
+  const { near, failed } = channels(served);
+  near.notified<typeof served>().fails();
+  expect(await failed).toMatchObject({ code: 'internal_error' });
 });
 
 test('after the end of the other side every call fails with its reason, also waiting calls', async () => {
-  const { near, far } = channels();
   const served = { never: () => new Promise<string>(() => undefined) };
-  far.serve('it', served);
-  const waiting = near.remote<typeof served>('it').never();
+  const { near } = channels(served);
+  const waiting = near.remote<typeof served>().never();
   near.close(new WaybillError('internal_error', 'the thread ended'));
   await expect(waiting).rejects.toMatchObject({ code: 'internal_error' });
-  await expect(near.remote<typeof served>('it').never()).rejects.toThrow('the thread ended');
+  await expect(near.remote<typeof served>().never()).rejects.toThrow('the thread ended');
 });
