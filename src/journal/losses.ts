@@ -47,11 +47,8 @@ export function shrinkLosses(
   before: number,
   isWhole: (source: number) => boolean,
 ): void {
-  const rows = db
-    .prepare<[string, Micros, number, number], LossRow>(
-      'SELECT * FROM sink_losses WHERE sink = ? AND at_us <= ? AND last >= ? AND first <= ? ORDER BY first',
-    )
-    .all(sink, began * 1000, sentFrom, last);
+  const sql = 'SELECT * FROM sink_losses WHERE sink = ? AND at_us <= ? AND last >= ? AND first <= ? ORDER BY first';
+  const rows = db.prepare<[string, Micros, number, number], LossRow>(sql).all(sink, began * 1000, sentFrom, last);
   const remove = db.prepare('DELETE FROM sink_losses WHERE sink = ? AND source = ? AND first = ?');
   for (const row of rows) {
     const first = /* mutant: narrowed-replay */ isWhole(row.source) ? sentFrom : Math.max(sentFrom, before + 1);
@@ -92,11 +89,9 @@ function prunedThrough(db: Database): number {
 
 /** By source: the first and the last time of its records among these entries, as far as the journal holds them. */
 function timesOf(db: Database, first: number, last: number): Map<number, { from: Micros | null; to: Micros | null }> {
-  const rows = db
-    .prepare<[number, number], { source: number; from: Micros | null; to: Micros | null }>(
-      'SELECT source, min(min_us) AS "from", max(max_us) AS "to" FROM segments WHERE seq + n - 1 >= ? AND seq <= ? AND number IS NOT NULL GROUP BY source',
-    )
-    .all(first, last);
+  const sql =
+    'SELECT source, min(min_us) AS "from", max(max_us) AS "to" FROM segments WHERE seq + n - 1 >= ? AND seq <= ? AND number IS NOT NULL GROUP BY source';
+  const rows = db.prepare<[number, number], { source: number; from: Micros | null; to: Micros | null }>(sql).all(first, last);
   return new Map(rows.map((row) => [row.source, row]));
 }
 

@@ -203,9 +203,8 @@ export class Segments {
 
   /** The position before the first segment that may hold a time at or after `time`; undefined without such a segment. */
   before(time: Micros): Position | undefined {
-    const first = this.#store.db
-      .prepare<[number], { seq: number | null }>('SELECT min(seq) AS seq FROM segments WHERE max_us >= ?')
-      .get(time)?.seq;
+    const sql = 'SELECT min(seq) AS seq FROM segments WHERE max_us >= ?';
+    const first = this.#store.db.prepare<[number], { seq: number | null }>(sql).get(time)?.seq;
     return first ? { seq: first - 1, chain: this.chainAt(first - 1) ?? chainStart } : undefined;
   }
 
@@ -215,11 +214,8 @@ export class Segments {
    */
   prune(through: number, before: Micros, limit: number): number {
     const { db } = this.#store;
-    const rows = db
-      .prepare<[number, number, number], { seq: number; n: number; chain: Buffer }>(
-        'SELECT seq, n, chain FROM segments WHERE seq + n - 1 <= ? AND received_us < ? ORDER BY seq LIMIT ?',
-      )
-      .all(through, before, limit);
+    const sql = 'SELECT seq, n, chain FROM segments WHERE seq + n - 1 <= ? AND received_us < ? ORDER BY seq LIMIT ?';
+    const rows = db.prepare<[number, number, number], { seq: number; n: number; chain: Buffer }>(sql).all(through, before, limit);
     const last = rows.at(-1);
     if (!last) return 0;
     this.#store.transaction(() => {

@@ -353,15 +353,12 @@ export class SinkPositions {
    */
   #completeAfter(seq: number): Micros {
     if (seq === 0) return 0;
-    const found = this.#store.db
-      .prepare<[{ seq: number; ahead: number }], { at: number | null }>(
-        `WITH edge AS (SELECT coalesce((SELECT received_us FROM segments WHERE seq <= @seq ORDER BY seq DESC LIMIT 1),
+    const sql = `WITH edge AS (SELECT coalesce((SELECT received_us FROM segments WHERE seq <= @seq ORDER BY seq DESC LIMIT 1),
                                        (SELECT received_us FROM segments ORDER BY seq LIMIT 1), (SELECT since_us FROM owner)) AS received,
                               (SELECT max(max_us) + 1 FROM segments WHERE seq <= @seq AND kind & 255 = ${kindRecords}) AS dated,
                               (SELECT max(polled_until_us) FROM sources) AS polled)
-         SELECT max(received, min(coalesce(dated, 0), max(received, coalesce(polled, 0)) + @ahead)) AS at FROM edge`,
-      )
-      .get({ seq, ahead: maxAheadUs });
+         SELECT max(received, min(coalesce(dated, 0), max(received, coalesce(polled, 0)) + @ahead)) AS at FROM edge`;
+    const found = this.#store.db.prepare<[{ seq: number; ahead: number }], { at: number | null }>(sql).get({ seq, ahead: maxAheadUs });
     return found?.at ?? 0;
   }
 

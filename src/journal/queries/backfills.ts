@@ -11,11 +11,8 @@ import { windowGroups } from './window-groups.ts';
 type Reach = Pick<BackfillProgress, 'from' | 'to' | 'closedUntil' | 'order'>;
 
 function progressOf(db: Database, source: number, { from, to, closedUntil, order }: Reach): BackfillProgress {
-  const { records } = db
-    .prepare<[number, number, number], { records: number | null }>(
-      'SELECT sum(records) AS records FROM windows WHERE source = ? AND from_us >= ? AND from_us < ?',
-    )
-    .get(source, from, to) ?? { records: 0 };
+  const sql = 'SELECT sum(records) AS records FROM windows WHERE source = ? AND from_us >= ? AND from_us < ?';
+  const { records } = db.prepare<[number, number, number], { records: number | null }>(sql).get(source, from, to) ?? { records: 0 };
   const { all, gap } = StateCounts.of(windowGroups(db, source, { from, to }));
   const state = closedUntil >= to ? 'done' : order.paused ? 'paused' : 'running';
   return { from, to, closedUntil, state, windows: all, records: records ?? 0, gaps: gap, order };
@@ -23,11 +20,10 @@ function progressOf(db: Database, source: number, { from, to, closedUntil, order
 
 /** The backfills of every source, oldest first; completed ones only with `all`. */
 export function backfillsOf(db: Database, all: boolean): (BackfillProgress & { readonly source: string })[] {
+  const sql = `SELECT source_no AS n, id AS source, from_us AS "from", to_us AS "to", closed_until_us AS closedUntil, backfill
+       FROM ranges JOIN sources ON source_no = source WHERE backfill IS NOT NULL ORDER BY id, from_us`;
   return db
-    .prepare<[], Window & { n: number; source: string; closedUntil: Micros; backfill: string }>(
-      `SELECT source_no AS n, id AS source, from_us AS "from", to_us AS "to", closed_until_us AS closedUntil, backfill
-       FROM ranges JOIN sources ON source_no = source WHERE backfill IS NOT NULL ORDER BY id, from_us`,
-    )
+    .prepare<[], Window & { n: number; source: string; closedUntil: Micros; backfill: string }>(sql)
     .all()
     .filter(({ to, closedUntil }) => all || closedUntil < to)
     .map(({ n, source, backfill, ...range }) => ({
@@ -48,9 +44,8 @@ export function uncoveredOf(db: Database, id: string, span: Window): Window[] | 
 
 /** The uncovered time between the requested start and the start of the ledger, read from the file; undefined when none. */
 export function unreadOf(db: Database, id: string, requested: RequestedStart): Unread | undefined {
-  const live = db
-    .prepare<[string], { from_us: number }>('SELECT from_us FROM ranges JOIN sources ON source_no = source WHERE id = ? AND to_us IS NULL')
-    .get(id);
+  const sql = 'SELECT from_us FROM ranges JOIN sources ON source_no = source WHERE id = ? AND to_us IS NULL';
+  const live = db.prepare<[string], { from_us: number }>(sql).get(id);
   if (!live || requested.from >= live.from_us - requested.apart) return undefined;
   const parts = uncoveredOf(db, id, { from: requested.from, to: live.from_us }) ?? [];
   const [first, last] = [parts[0], parts.at(-1)];

@@ -87,10 +87,7 @@ export function within(stretches: readonly Window[], edges: Window): Window[] {
 
 /** The starts of the windows that overlap a period. Windows do not overlap each other. */
 function beginsOf(db: Database, source: number, { from = 0, to = forever }: CoverageQuery): Window {
-  const spanning = db
-    .prepare<[number, number], { from_us: number; to_us: number }>(
-      'SELECT from_us, to_us FROM windows WHERE source = ? AND from_us <= ? ORDER BY from_us DESC LIMIT 1',
-    )
-    .get(source, from);
+  const sql = 'SELECT from_us, to_us FROM windows WHERE source = ? AND from_us <= ? ORDER BY from_us DESC LIMIT 1';
+  const spanning = db.prepare<[number, number], { from_us: number; to_us: number }>(sql).get(source, from);
   return { from: spanning && spanning.to_us > from ? spanning.from_us : from, to: to };
 }

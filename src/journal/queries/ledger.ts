@@ -98,11 +98,9 @@ function reportOf(db: Database, query: ReportQuery, copy: WindowCopy): Omit<Ledg
 
 /** The requested sources. A configured source without a response has no row in the state and still counts. */
 function sourceRows(db: Database, { source: requested, configured = new Map() }: ReportQuery): SourceDbRow[] {
-  const known = db
-    .prepare<[], SourceDbRow>(
-      'SELECT source_no AS n, id, state, frontier_us, (SELECT min(from_us) FROM ranges WHERE source = source_no) AS begins_us FROM sources',
-    )
-    .all();
+  const sql =
+    'SELECT source_no AS n, id, state, frontier_us, (SELECT min(from_us) FROM ranges WHERE source = source_no) AS begins_us FROM sources';
+  const known = db.prepare<[], SourceDbRow>(sql).all();
   const ids = new Set(known.map(({ id }) => id));
   const unbegun = [...configured]
     .filter(([id]) => !ids.has(id))
@@ -156,11 +154,9 @@ function sourceReport(
       for (const row of stored()) yield windowOf(row, ages, has(row));
     },
   };
-  const ever = db
-    .prepare<[number], { collected: number; inWindows: number }>(
-      'SELECT collected, (SELECT coalesce(sum(records), 0) FROM windows WHERE source = source_no) AS inWindows FROM sources WHERE source_no = ?',
-    )
-    .get(source.n) ?? { collected: 0, inWindows: 0 };
+  const sql =
+    'SELECT collected, (SELECT coalesce(sum(records), 0) FROM windows WHERE source = source_no) AS inWindows FROM sources WHERE source_no = ?';
+  const ever = db.prepare<[number], { collected: number; inWindows: number }>(sql).get(source.n) ?? { collected: 0, inWindows: 0 };
   const live = ranges.find((range) => range.to_us === null);
   const until = live && completeUntil({ frontier: source.frontier_us ?? 0, liveFrom: live.from_us });
   return {
@@ -237,10 +233,9 @@ function delaysOf(delays: LateDelays | undefined): LedgerReportDelays {
 function operations(db: Database, query: ReportQuery): LedgerReportOperation[] {
   const isRequested = (at: unknown): boolean =>
     typeof at === 'number' && at >= (query.from ?? 0) && at < (query.to ?? Number.MAX_SAFE_INTEGER);
+  const sql = 'SELECT at_us, actor, operation, detail FROM operations ORDER BY operation_no';
   return db
-    .prepare<[], { at_us: number; actor: string | null; operation: string; detail: string | null }>(
-      'SELECT at_us, actor, operation, detail FROM operations ORDER BY operation_no',
-    )
+    .prepare<[], { at_us: number; actor: string | null; operation: string; detail: string | null }>(sql)
     .all()
     .map(({ at_us: at, actor, operation, detail }) => ({ at, actor, operation, detail: detailOf(detail) }))
     .filter(({ at, detail }) => isRequested(at) || isRequested(detail['from']))

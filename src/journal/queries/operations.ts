@@ -35,9 +35,7 @@ export function operationList(db: Database, from: Micros, to: Micros): Operation
 
 /** Operator actions in [from, to), oldest first; times in µs. */
 export function operationsOf(db: Database, from: Micros, to: Micros): OperationRow[] {
-  return db
-    .prepare<[number, number], OperationRow>(
-      'SELECT operation_no AS n, at_us AS at, actor, operation, detail FROM operations WHERE at_us >= ? AND at_us < ? ORDER BY operation_no',
-    )
-    .all(from, to);
+  const sql =
+    'SELECT operation_no AS n, at_us AS at, actor, operation, detail FROM operations WHERE at_us >= ? AND at_us < ? ORDER BY operation_no';
+  return db.prepare<[number, number], OperationRow>(sql).all(from, to);
 }

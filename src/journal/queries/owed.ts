@@ -71,9 +71,8 @@ export function takingSinks(sinks: readonly SinkDbRow[], source: string, query: 
 }
 
 export function rangesOf(db: Database, source: number): RangeDbRow[] {
-  return db
-    .prepare<[number], RangeDbRow>('SELECT from_us, to_us, closed_until_us, backfill FROM ranges WHERE source = ? ORDER BY from_us')
-    .all(source);
+  const sql = 'SELECT from_us, to_us, closed_until_us, backfill FROM ranges WHERE source = ? ORDER BY from_us';
+  return db.prepare<[number], RangeDbRow>(sql).all(source);
 }
 
 export function historyOf(ranges: readonly RangeDbRow[]): HistoryRange[] {

@@ -82,13 +82,10 @@ export function sinkCoverage(
  * delivered. Ledger entries do not count: each recount adds one without a record.
  */
 export function unacknowledged(db: Database, source: number, acknowledged: number): Window[] {
-  const segments = db
-    .prepare<[number, number, number], { from: number; to: number }>(
-      `SELECT min_us AS "from", max_us + 1 AS "to" FROM segments
+  const sql = `SELECT min_us AS "from", max_us + 1 AS "to" FROM segments
        WHERE seq >= (SELECT coalesce(max(seq), 0) FROM segments WHERE seq <= ?) AND seq + n - 1 > ? AND source = ? AND kind & 255 = ${kindRecords}
-         AND min_us IS NOT NULL ORDER BY min_us`,
-    )
-    .all(acknowledged + 1, acknowledged, source);
+         AND min_us IS NOT NULL ORDER BY min_us`;
+  const segments = db.prepare<[number, number, number], { from: number; to: number }>(sql).all(acknowledged + 1, acknowledged, source);
   const merged: Window[] = [];
   for (const { from, to } of segments) {
     const last = merged.at(-1);
@@ -103,17 +100,13 @@ export function unacknowledged(db: Database, source: number, acknowledged: numbe
  * letters. They belong to no window, and to no period that starts after their receipt.
  */
 function undatedLacking(db: Database, source: number, { id, acknowledged }: SinkDbRow, filtered: boolean, from: Micros): number {
-  const deadLetters = db
-    .prepare<[string, number, number], { n: number }>(
-      `SELECT count(*) AS n FROM dead_letters WHERE sink = ? AND source = ? AND kind = ${kindRecords} AND time_us IS NULL AND received_us >= ?`,
-    )
-    .get(id, source, from);
-  const segments = db
-    .prepare<[number, number, number, number], { seq: number; flags: Buffer }>(
-      `SELECT seq, flags FROM segments
+  const deadLettersSql = `SELECT count(*) AS n FROM dead_letters WHERE sink = ? AND source = ? AND kind = ${kindRecords} AND time_us IS NULL AND received_us >= ?`;
+  const deadLetters = db.prepare<[string, number, number], { n: number }>(deadLettersSql).get(id, source, from);
+  const segmentsSql = `SELECT seq, flags FROM segments
        WHERE seq >= (SELECT coalesce(max(seq), 0) FROM segments WHERE seq <= ?) AND seq + n - 1 > ? AND source = ? AND kind & 255 = ${kindRecords}
-         AND length(flags) > 0 AND received_us >= ?`,
-    )
+         AND length(flags) > 0 AND received_us >= ?`;
+  const segments = db
+    .prepare<[number, number, number, number], { seq: number; flags: Buffer }>(segmentsSql)
     .iterate(acknowledged + 1, acknowledged, source, from);
   let waiting = 0;
   for (const { seq, flags } of segments)
@@ -123,11 +116,8 @@ function undatedLacking(db: Database, source: number, { id, acknowledged }: Sink
 
 /** Numbers of dead letters, by the start of their window. */
 export function deadLettersOf(db: Database, source: number, sink: string): ReadonlyMap<Micros, number> {
-  const times = db
-    .prepare<[string, number], { at: number }>(
-      'SELECT time_us AS at FROM dead_letters WHERE sink = ? AND source = ? AND time_us IS NOT NULL ORDER BY time_us',
-    )
-    .all(sink, source);
+  const sql = 'SELECT time_us AS at FROM dead_letters WHERE sink = ? AND source = ? AND time_us IS NOT NULL ORDER BY time_us';
+  const times = db.prepare<[string, number], { at: number }>(sql).all(sink, source);
   const windowAt = db.prepare<[number, number], { from_us: number; to_us: number }>(
     'SELECT from_us, to_us FROM windows WHERE source = ? AND from_us <= ? ORDER BY from_us DESC LIMIT 1',
   );

@@ -27,13 +27,12 @@ export function sinksOf(db: Database): KnownSink[] {
     records: number;
     deadLetters: number;
   }
-  return db
-    .prepare<[], Row>(
-      `SELECT sinks.*, (SELECT seq FROM head) AS head,
+  const sql = `SELECT sinks.*, (SELECT seq FROM head) AS head,
               (SELECT coalesce(sum(seq + n - 1 - max(seq - 1, acknowledged)), 0) FROM segments WHERE number IS NOT NULL AND seq + n - 1 > acknowledged) AS records,
               (SELECT count(*) FROM dead_letters WHERE sink = sinks.id AND dead_letters.state = 'stored') AS deadLetters
-       FROM sinks ORDER BY id`,
-    )
+       FROM sinks ORDER BY id`;
+  return db
+    .prepare<[], Row>(sql)
     .all()
     .map((row) => ({
       id: row.id,

@@ -68,12 +68,10 @@ export interface LiveFacts {
 
 /** The state of everything at one moment: the file, combined with the facts of the running daemon. */
 export function snapshotOf(db: Database, version: string, now: Micros, live: LiveFacts): Snapshot {
-  const { seq: head, pruned } = db
-    .prepare<[], { seq: number; pruned: number }>('SELECT seq, pruned_seq AS pruned FROM head WHERE one = 1')
-    .get() ?? { seq: 0, pruned: 0 };
-  const used = db
-    .prepare<[], { pages: number }>('SELECT page_count - freelist_count AS pages FROM pragma_page_count, pragma_freelist_count')
-    .get();
+  const headSql = 'SELECT seq, pruned_seq AS pruned FROM head WHERE one = 1';
+  const { seq: head, pruned } = db.prepare<[], { seq: number; pruned: number }>(headSql).get() ?? { seq: 0, pruned: 0 };
+  const usedSql = 'SELECT page_count - freelist_count AS pages FROM pragma_page_count, pragma_freelist_count';
+  const used = db.prepare<[], { pages: number }>(usedSql).get();
   const sources = sourceSnapshots(db, now, live);
   for (const id of live.configured ?? []) if (!sources.some((source) => source.id === id)) sources.push(unanswered(id, live));
   return {
@@ -245,13 +243,10 @@ function unanswered(id: string, live: LiveFacts): SourceSnapshot {
 }
 
 export function sourceRows(db: Database): SourceDbRow[] {
-  return db
-    .prepare<[], SourceDbRow>(
-      `SELECT source_no AS n, id, state, profile, from_us AS liveFrom, frontier_us AS frontier, polled_until_us AS polledUntil,
+  const sql = `SELECT source_no AS n, id, state, profile, from_us AS liveFrom, frontier_us AS frontier, polled_until_us AS polledUntil,
               closed_until_us AS closedUntil, collected, late, last_record_us AS lastRecord
-       FROM sources JOIN ranges ON ranges.source = source_no AND to_us IS NULL ORDER BY id`,
-    )
-    .all();
+       FROM sources JOIN ranges ON ranges.source = source_no AND to_us IS NULL ORDER BY id`;
+  return db.prepare<[], SourceDbRow>(sql).all();
 }
 
 export function sinkRows(db: Database): SinkDbRow[] {
@@ -260,10 +255,8 @@ export function sinkRows(db: Database): SinkDbRow[] {
 
 /** The age of the first record that is not acknowledged. It is in the last segment that starts at or before it. */
 export function lagSeconds(db: Database, acknowledged: number, now: Micros): number {
-  const next = db
-    .prepare<[number], { received_us: number }>(
-      'SELECT received_us FROM segments WHERE seq >= (SELECT coalesce(max(seq), 0) FROM segments WHERE seq <= ?) ORDER BY seq LIMIT 1',
-    )
-    .get(acknowledged + 1);
+  const sql =
+    'SELECT received_us FROM segments WHERE seq >= (SELECT coalesce(max(seq), 0) FROM segments WHERE seq <= ?) ORDER BY seq LIMIT 1';
+  const next = db.prepare<[number], { received_us: number }>(sql).get(acknowledged + 1);
   return next ? Math.max(0, (now - next.received_us) / 1e6) : 0;
 }

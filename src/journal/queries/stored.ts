@@ -31,13 +31,10 @@ export function storedSources(db: Database): StoredSource[] {
 }
 
 export function sourcesOf(db: Database): KnownSource[] {
-  return db
-    .prepare<[], KnownSource>(
-      `SELECT id, state, (SELECT min(from_us) FROM ranges WHERE source = source_no) AS startsAt, from_us AS liveFrom, frontier_us AS frontier,
+  const sql = `SELECT id, state, (SELECT min(from_us) FROM ranges WHERE source = source_no) AS startsAt, from_us AS liveFrom, frontier_us AS frontier,
               closed_until_us AS closedUntil, collected AS records
-       FROM sources JOIN ranges ON source = source_no AND to_us IS NULL ORDER BY id`,
-    )
-    .all();
+       FROM sources JOIN ranges ON source = source_no AND to_us IS NULL ORDER BY id`;
+  return db.prepare<[], KnownSource>(sql).all();
 }
 
 export function storedSinks(db: Database): StoredSink[] {
@@ -46,11 +43,8 @@ export function storedSinks(db: Database): StoredSink[] {
 
 /** Average size of a record in the file, over the last 200 segments; undefined without records. */
 export function bytesPerRecord(db: Database): number | undefined {
-  const stored = db
-    .prepare<[], { bytes: number | null; records: number | null }>(
-      `SELECT sum(length(body) + length(uids) * 2) AS bytes, sum(n) AS records
-       FROM (SELECT body, uids, n FROM segments WHERE kind & 255 = 1 ORDER BY seq DESC LIMIT 200)`,
-    )
-    .get();
+  const sql = `SELECT sum(length(body) + length(uids) * 2) AS bytes, sum(n) AS records
+       FROM (SELECT body, uids, n FROM segments WHERE kind & 255 = 1 ORDER BY seq DESC LIMIT 200)`;
+  const stored = db.prepare<[], { bytes: number | null; records: number | null }>(sql).get();
   return stored?.bytes && stored.records ? stored.bytes / stored.records : undefined;
 }

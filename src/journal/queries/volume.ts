@@ -20,20 +20,14 @@ const minSeconds = 3_600;
  * @returns undefined before an hour is proven and a record is in the journal
  */
 export function volumeOf(db: Database, source: string): Volume | undefined {
-  const windows = db
-    .prepare<[string, Micros], { records: number | null; micros: number | null }>(
-      `SELECT sum(records) AS records, sum(to_us - from_us) AS micros
+  const windowsSql = `SELECT sum(records) AS records, sum(to_us - from_us) AS micros
        FROM windows JOIN (SELECT source_no, frontier_us FROM sources WHERE id = ?) ON source = source_no
-       WHERE state = 'proven' AND from_us >= frontier_us - ? AND to_us <= frontier_us`,
-    )
-    .get(source, periodMicros);
+       WHERE state = 'proven' AND from_us >= frontier_us - ? AND to_us <= frontier_us`;
+  const windows = db.prepare<[string, Micros], { records: number | null; micros: number | null }>(windowsSql).get(source, periodMicros);
   const seconds = (windows?.micros ?? 0) / 1e6;
-  const pages = db
-    .prepare<[string], { n: number; end: Buffer; stored: number }>(
-      `SELECT n, substr(ends, -4) AS end, length(body) + length(ends) + length(uids) * 2 AS stored
-       FROM segments WHERE source = (SELECT source_no FROM sources WHERE id = ?) AND kind & 255 = 1 ORDER BY seq DESC LIMIT 200`,
-    )
-    .all(source);
+  const pagesSql = `SELECT n, substr(ends, -4) AS end, length(body) + length(ends) + length(uids) * 2 AS stored
+       FROM segments WHERE source = (SELECT source_no FROM sources WHERE id = ?) AND kind & 255 = 1 ORDER BY seq DESC LIMIT 200`;
+  const pages = db.prepare<[string], { n: number; end: Buffer; stored: number }>(pagesSql).all(source);
   const records = pages.reduce((sum, { n }) => sum + n, 0);
   if (seconds < minSeconds || records === 0) return undefined;
   return {

@@ -38,23 +38,14 @@ export function windowGroups(
   type Group = StateRow & { next_us: 0 | null; n: number };
   const bounds = [source, from, to] as const;
   const shared = 'WHERE source = ? AND from_us >= ? AND from_us < ?';
-  const all = db
-    .prepare<[number, number, number], Pick<Group, 'next_us' | 'n'>>(
-      `SELECT nullif(next_us IS NULL, 1) AS next_us, count(*) AS n FROM windows INDEXED BY windows_due ${shared} GROUP BY 1`,
-    )
-    .all(...bounds);
-  const open = db
-    .prepare<[number, number, number], Group>(
-      `SELECT state, reason, nullif(next_us IS NULL, 1) AS next_us, count(*) AS n FROM windows INDEXED BY windows_open ${shared}
-       AND (state <> 'proven' OR reason IS NOT NULL) GROUP BY state, reason, 3`,
-    )
-    .all(...bounds);
-  const listed = db
-    .prepare<[number, number, number, string], Group>(
-      `SELECT 'proven' AS state, 'reread' AS reason, nullif(next_us IS NULL, 1) AS next_us, count(*) AS n FROM windows ${shared}
-       AND state = 'proven' AND reason IS NULL AND from_us IN (SELECT value FROM json_each(?)) GROUP BY 3`,
-    )
-    .all(...bounds, JSON.stringify([...suspended]));
+  const allSql = `SELECT nullif(next_us IS NULL, 1) AS next_us, count(*) AS n FROM windows INDEXED BY windows_due ${shared} GROUP BY 1`;
+  const all = db.prepare<[number, number, number], Pick<Group, 'next_us' | 'n'>>(allSql).all(...bounds);
+  const openSql = `SELECT state, reason, nullif(next_us IS NULL, 1) AS next_us, count(*) AS n FROM windows INDEXED BY windows_open ${shared}
+       AND (state <> 'proven' OR reason IS NOT NULL) GROUP BY state, reason, 3`;
+  const open = db.prepare<[number, number, number], Group>(openSql).all(...bounds);
+  const listedSql = `SELECT 'proven' AS state, 'reread' AS reason, nullif(next_us IS NULL, 1) AS next_us, count(*) AS n FROM windows ${shared}
+       AND state = 'proven' AND reason IS NULL AND from_us IN (SELECT value FROM json_each(?)) GROUP BY 3`;
+  const listed = db.prepare<[number, number, number, string], Group>(listedSql).all(...bounds, JSON.stringify([...suspended]));
   const others = [...open, ...listed];
   const rest = all.map(({ next_us, n }): Group => {
     const known = others.reduce((sum, other) => sum + (other.next_us === next_us ? other.n : 0), 0);
