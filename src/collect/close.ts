@@ -69,23 +69,19 @@ export class WindowCloser {
   #proven = false;
   /** The last windows of the live range all received records of other times. Read from the ledger, so that it survives a restart. */
   #ignoresTimeFilter = false;
-  readonly #recounter: Recounter;
+  readonly recounter: Recounter;
 
   constructor(parts: CloserParts) {
     this.#parts = parts;
     this.#source = parts.sourceId;
     this.#early = new EarlyWindows(parts.pace?.early);
     this.#pacedAt = parts.clock.monotonic();
-    this.#recounter = new Recounter({
+    this.recounter = new Recounter({
       ...parts,
       now: () => this.#serverNow(),
       isTimeKnown: () => this.#parts.serverClock.established(),
       reread: (window, signal) => this.#reread(window, true, signal),
     });
-  }
-
-  get recounter(): Recounter {
-    return this.#recounter;
   }
 
   /** Checks the last windows for records of other times. Called at the start, and after each window. */
@@ -246,7 +242,7 @@ export class WindowCloser {
   async retry(serverNow: Micros, signal: AbortSignal): Promise<boolean> {
     const window = await this.#parts.journal.due(this.#source, serverNow);
     if (!window) return false;
-    if (isCountable(window)) await this.#recounter.recount(window, signal);
+    if (isCountable(window)) await this.recounter.recount(window, signal);
     else await this.#reread(window, false, signal);
     return true;
   }
@@ -294,7 +290,7 @@ export class WindowCloser {
     // mutant: proof-of-fewer
     if (!verdict.proven || verdict.proof.total >= maxTotalOf(window)) return verdict;
     const { query, total, inWindow: own, digest, passes, requests } = verdict.proof;
-    const found = await this.#recounter.causeOfFewer(window, total, signal);
+    const found = await this.recounter.causeOfFewer(window, total, signal);
     if (found === 'suspended') return undefined;
     if (found === 'shrunk') return verdict;
     const message = `the service counts ${total} records now and showed ${maxTotalOf(window)} before; the cause is not known yet`;

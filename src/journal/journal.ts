@@ -74,6 +74,8 @@ export class Journal implements CollectJournal, DeliverJournal, AsyncDisposable 
   readonly fresh: boolean;
   readonly sinkPositions: SinkPositions;
   readonly deadLetters: DeadLetters;
+  /** Operations on the coverage of a source; each is one transaction with its row in `operations`. */
+  readonly history: History;
   readonly #state: OpenState;
   readonly #store: Store;
   readonly #shared: SharedTransactions;
@@ -86,7 +88,6 @@ export class Journal implements CollectJournal, DeliverJournal, AsyncDisposable 
   readonly #deduplicator: Deduplicator;
   readonly #selfCheck: SelfCheck;
   readonly #sources: Sources;
-  readonly #history: History;
   #changed = Promise.withResolvers<undefined>();
   #paused = false;
 
@@ -116,7 +117,7 @@ export class Journal implements CollectJournal, DeliverJournal, AsyncDisposable 
     this.#segments = new Segments(this.#store, this.#sources.ids, () => this.sinkPositions.leastAcknowledged());
     this.#operations = new Operations(this.#store, this.#segments);
     this.#ledger = new Ledger(this.#store, this.#segments, this.#operations);
-    this.#history = new History(this.#store, this.#sources, this.#operations, this.#ledger, clock, () => this.#wake());
+    this.history = new History(this.#store, this.#sources, this.#operations, this.#ledger, clock, () => this.#wake());
     this.#seen = new SeenUids(db);
     this.#deduplicator = new Deduplicator(this.#seen, this.#ledger);
     this.#selfCheck = new SelfCheck(db, clock, this.#sources.ids, (n) => this.#sources.get(this.#sources.ids.get(n) ?? '').ranges);
@@ -136,7 +137,7 @@ export class Journal implements CollectJournal, DeliverJournal, AsyncDisposable 
   /** See Sources.register and History.followHost. */
   registerSource(id: string, destination: string, start: Micros | undefined): SourceMove | undefined {
     this.#sources.register(id, destination, start);
-    return this.#history.followHost(id, destination);
+    return this.history.followHost(id, destination);
   }
 
   /** See movedSourceMessage. Undefined for a new source. */
@@ -235,11 +236,6 @@ export class Journal implements CollectJournal, DeliverJournal, AsyncDisposable 
 
   backfills(sourceId: string): readonly Backfill[] {
     return this.#sources.backfills(sourceId);
-  }
-
-  /** Operations on the coverage of a source; each is one transaction with its row in `operations`. */
-  get history(): History {
-    return this.#history;
   }
 
   async timeless(sourceId: string): Promise<number> {
@@ -389,7 +385,7 @@ export class Journal implements CollectJournal, DeliverJournal, AsyncDisposable 
   }
 
   withheld(id: string, source: string): readonly Window[] {
-    return this.#history.withheld(id, source);
+    return this.history.withheld(id, source);
   }
 
   async acknowledge(id: string, acknowledgement: Acknowledgement, deadLetters: readonly DeadLetter[], replay?: Replay): Promise<void> {

@@ -41,41 +41,43 @@ export class Ledger {
   readonly #segments: Segments;
   readonly #operations: Operations;
   readonly #rows: WindowRows;
+  readonly #sql: WindowRows['sql'];
 
   constructor(store: Store, segments: Segments, operations: Operations) {
     this.#store = store;
     this.#segments = segments;
     this.#operations = operations;
     this.#rows = new WindowRows(store.db);
+    this.#sql = this.#rows.sql;
   }
 
   /** The window that contains a time, if the ledger has one. */
   owner(source: number, time: Micros): { from: Micros; state: string } | undefined {
-    const row = this.#rows.lastBefore(source, time);
+    const row = this.#sql.lastBefore.get(source, time);
     return row && time < row.to_us ? { from: row.from_us, state: row.state } : undefined;
   }
 
   window(source: number, from: Micros): LedgerWindow | undefined {
-    const row = this.#rows.get(source, from);
+    const row = this.#sql.window.get(source, from);
     return row && readable(row);
   }
 
   /** Proven windows with records in [since, to), the most records first. A window in doubt counts only if a recount of it is pending. */
   richest(source: number, since: Micros, to: Micros, limit: number): LedgerWindow[] {
-    return this.#rows.richest(source, since, to, limit).map(readable);
+    return this.#sql.richest.all(source, since, to, limit).map(readable);
   }
 
   closedSince(source: number, since: Micros): LedgerWindow[] {
-    return this.#rows.closedSince(source, since).map(readable);
+    return this.#sql.closedSince.all(source, since).map(readable);
   }
 
   latest(source: number, since: Micros, to: Micros, limit: number): LedgerWindow[] {
-    return this.#rows.latest(source, since, to, limit).map(readable);
+    return this.#sql.latest.all(source, since, to, limit).map(readable);
   }
 
   /** Within a transaction: adds late records, given by their delays, to a closed window. */
   addLate(source: number, from: Micros, delays: readonly Micros[]): void {
-    this.#rows.addLate(source, from, delays.length, withLate(this.#rows.get(source, from)?.late_delays ?? null, delays));
+    this.#sql.addLate.run(delays.length, withLate(this.#sql.window.get(source, from)?.late_delays ?? null, delays), source, from);
   }
 
   /** The window that is due first at `now`, server time. Recounts, one request each, come before attempts of gaps. */
@@ -99,7 +101,7 @@ export class Ledger {
    */
   record(source: SourceRow, range: RangeRow, window: Window, revision: WindowStep, lastAge: Micros): void {
     this.#store.transaction(() => {
-      const before = this.#rows.get(source.n, window.from);
+      const before = this.#sql.window.get(source.n, window.from);
       const isNew = before === undefined;
       if (isNew && window.from !== range.closedUntil) {
         throw new WaybillError(
@@ -164,7 +166,7 @@ export class Ledger {
   divide(source: SourceRow, range: RangeRow, gap: Window, parts: readonly GapPart[], message: string, at: Micros, lastAge: Micros): void {
     if (this.#isAccepted(source, gap)) return;
     this.#store.transaction(() => {
-      const before = this.#rows.get(source.n, gap.from);
+      const before = this.#sql.window.get(source.n, gap.from);
       const isTiled =
         parts.length > 1 &&
         parts.every(({ from, to }, i) => from === (parts[i - 1]?.to ?? gap.from) && from < to) &&
@@ -193,7 +195,7 @@ export class Ledger {
           ...(isNew ? { late: 0, late_delays: null, recounts: 0, revision: 1 } : { revision: before.revision + 1 }),
         };
         row.seq = this.#segments.writeLedgerEntry(source.n, source.id, ledgerLine(source.id, before, row), row.from_us, row.to_us, at);
-        if (!isNew) this.#rows.narrow(source.n, row);
+        if (!isNew) this.#sql.narrow.run(row.to_us, row.query, source.n, row.from_us);
         this.#rows.write(source.n, row, isNew);
       }
       this.#move(source, range, range.closedUntil, lastAge);
@@ -230,19 +232,19 @@ export class Ledger {
   /** A proven window that the current suspension lists as shrunk. */
   #shrunk({ n, suspension }: SourceRow, from: Micros): WindowDbRow | undefined {
     const isListed = suspension?.windows?.includes(from) === true || suspension?.shrunk?.includes(from) === true;
-    const row = isListed ? this.#rows.get(n, from) : undefined;
+    const row = isListed ? this.#sql.window.get(n, from) : undefined;
     if (row?.state !== 'proven' || row.reason !== null) return undefined;
     return { ...row, reason: 'reread', message: 'the service shows fewer records than the proven total' };
   }
 
   /** An operator may accept a window while it is read; the result of that reading is ignored. */
   #isAccepted(source: SourceRow, { from }: Window): boolean {
-    return this.#rows.get(source.n, from)?.state === 'accepted';
+    return this.#sql.window.get(source.n, from)?.state === 'accepted';
   }
 
   /** A gap, or a window that a later count put in doubt. */
   #open(source: SourceRow, from: Micros, operation: string): WindowDbRow {
-    const row = this.#rows.get(source.n, from);
+    const row = this.#sql.window.get(source.n, from);
     const name = `the window of "${source.id}" that starts at ${microsToIso(from)}`;
     if (!row) throw new WaybillError('usage', `cannot ${operation} ${name}: not found in the ledger`);
     if (row.state === 'gap' || (row.state === 'proven' && row.reason === 'reread')) return row;
@@ -274,7 +276,7 @@ export class Ledger {
     alsoWrite: () => void = () => undefined,
   ): WindowDbRow {
     return this.#store.transaction(() => {
-      const before = this.#rows.get(source.n, from);
+      const before = this.#sql.window.get(source.n, from);
       if (!before) throw new WaybillError('internal_error', `window of "${source.id}" at ${from} is not in the ledger`);
       const row = { ...change(before), revision: before.revision + 1 };
       row.seq = this.#segments.writeLedgerEntry(source.n, source.id, ledgerLine(source.id, before, row, extra), row.from_us, row.to_us, at);
@@ -295,8 +297,8 @@ export class Ledger {
         `the progress of "${source.id}" goes back: frontier ${source.frontier} to ${frontier}, closed until ${range.closedUntil} to ${closedUntil}`,
       );
     }
-    this.#rows.setRangeMarks(source.n, range.from, closedUntil, uidsKeptSince);
-    if (frontier !== source.frontier) this.#rows.setFrontier(source.n, frontier);
+    this.#sql.setClosedUntil.run(closedUntil, uidsKeptSince, source.n, range.from);
+    if (frontier !== source.frontier) this.#sql.setFrontier.run(frontier, source.n);
     this.#store.after(() => {
       range.closedUntil = closedUntil;
       range.uidsKeptSince = uidsKeptSince;
@@ -309,7 +311,7 @@ export class Ledger {
     const { to, closedUntil, uidsKeptSince } = range;
     if (to === null || closedUntil < to || uidsKeptSince >= to || this.#uidsKeptSince(source, range, closedUntil, Infinity) < to) return;
     this.#store.transaction(() => {
-      this.#rows.setRangeMarks(source.n, range.from, closedUntil, to);
+      this.#sql.setClosedUntil.run(closedUntil, to, source.n, range.from);
       this.#store.after(() => (range.uidsKeptSince = to));
     });
   }
@@ -317,7 +319,7 @@ export class Ledger {
   /** The end of the contiguous proven or accepted windows from `from` on. */
   #frontier(source: number, from: Micros): Micros {
     let frontier = from;
-    for (const row of this.#rows.since(source, from)) {
+    for (const row of this.#sql.since.iterate(source, from)) {
       if (/* mutant: frontier */ row.from_us !== frontier || row.state === 'gap') break;
       frontier = row.to_us;
     }
@@ -329,7 +331,7 @@ export class Ledger {
    * with a pending recount or attempt, a window that a suspension lists, or a window closed after `lastFullVisibility`.
    */
   #uidsKeptSince({ n, lastFullVisibility }: SourceRow, range: RangeRow, closedUntil: Micros, lastAge: Micros): Micros {
-    const first = this.#rows.firstUnresolved(n, range.uidsKeptSince, /* mutant: sound-since */ lastFullVisibility) ?? closedUntil;
+    const first = this.#sql.unresolved.get(n, range.uidsKeptSince, /* mutant: sound-since */ lastFullVisibility)?.first ?? closedUntil;
     // A completed and resolved backfill keeps no uids.
     if (/* mutant: history-settled */ range.to !== null && closedUntil >= range.to && first >= range.to) return range.to;
     return /* mutant: uids-kept */ Math.max(range.uidsKeptSince, Math.min(closedUntil - lastAge, first));

@@ -31,67 +31,33 @@ export interface WindowDbRow {
 }
 
 export class WindowRows {
-  readonly #sql: ReturnType<typeof statementsOf>;
+  readonly sql: ReturnType<typeof statementsOf>;
   /** By source: no window is due before this time. Each turn of a scheduler needs it, and most turns come earlier. */
   readonly #nothingDueBefore = new Map<number, Micros>();
 
   constructor(db: Database) {
-    this.#sql = statementsOf(db);
-  }
-
-  get(source: number, from: Micros): WindowDbRow | undefined {
-    return this.#sql.get.get(source, from);
-  }
-
-  /** The last window that starts at or before a time. */
-  lastBefore(source: number, time: Micros): { from_us: Micros; to_us: Micros; state: string } | undefined {
-    return this.#sql.owning.get(source, time);
-  }
-
-  /** Windows that start at or after `from`, in order. */
-  since(source: number, from: Micros): Iterable<WindowDbRow> {
-    return this.#sql.from.iterate(source, from);
+    this.sql = statementsOf(db);
   }
 
   /** The window due first at `now`. Recounts, one request each, come before attempts of gaps. */
   due(source: number, now: Micros): WindowDbRow | undefined {
     if (now < (this.#nothingDueBefore.get(source) ?? -Infinity)) return undefined;
-    const first = this.#sql.firstDue.get(source);
+    const first = this.sql.firstDue.get(source);
     const earliest = first?.next_us ?? Infinity;
     this.#nothingDueBefore.set(source, earliest);
-    return earliest <= now ? (this.#sql.dueRecount.get(source, now) ?? first) : undefined;
-  }
-
-  closedSince(source: number, since: Micros): WindowDbRow[] {
-    return this.#sql.closedSince.all(source, since);
-  }
-
-  latest(source: number, since: Micros, to: Micros, limit: number): WindowDbRow[] {
-    return this.#sql.latest.all(source, since, to, limit);
-  }
-
-  richest(source: number, since: Micros, to: Micros, limit: number): WindowDbRow[] {
-    return this.#sql.richest.all(source, since, to, limit);
-  }
-
-  /**
-   * The start of the first window that may be read again: a gap, a window with a pending recount, a
-   * window in doubt, or one closed at or after `closedSince`.
-   */
-  firstUnresolved(source: number, from: Micros, closedSince: Micros): Micros | undefined {
-    return this.#sql.unresolved.get(source, from, closedSince)?.first ?? undefined;
+    return earliest <= now ? (this.sql.dueRecount.get(source, now) ?? first) : undefined;
   }
 
   write(source: number, row: WindowDbRow, isNew: boolean): void {
     if ((row.next_us ?? Infinity) < (this.#nothingDueBefore.get(source) ?? -Infinity)) this.#nothingDueBefore.delete(source);
     if (isNew) {
-      this.#sql.insert.run(
+      this.sql.insert.run(
         source, row.from_us, row.to_us, row.query, row.state, row.total, row.records, row.received, row.digest, row.proof, row.closed_us, row.next_us,
         row.attempts, row.reason, row.message, row.seq,
       ); // prettier-ignore
       return;
     }
-    this.#sql.update.run(
+    this.sql.update.run(
       row.state, row.total, row.records, row.received, row.digest, row.proof, row.closed_us, row.recounts, row.next_us, row.attempts, row.reason, row.message,
       row.revision, row.seq, source, row.from_us,
     ); // prettier-ignore
@@ -100,34 +66,18 @@ export class WindowRows {
   /** Puts each proven window in doubt, and makes it due at once, the oldest first. */
   doubtAll(source: number, message: string): number {
     this.#nothingDueBefore.delete(source);
-    return this.#sql.doubtAll.run(message, source).changes;
-  }
-
-  /** Shortens a window that is divided. */
-  narrow(source: number, row: WindowDbRow): void {
-    this.#sql.narrow.run(row.to_us, row.query, source, row.from_us);
-  }
-
-  addLate(source: number, from: Micros, count: number, delays: string): void {
-    this.#sql.addLate.run(count, delays, source, from);
-  }
-
-  setRangeMarks(source: number, rangeFrom: Micros, closedUntil: Micros, uidsKeptSince: Micros): void {
-    this.#sql.setClosedUntil.run(closedUntil, uidsKeptSince, source, rangeFrom);
-  }
-
-  setFrontier(source: number, frontier: Micros): void {
-    this.#sql.setFrontier.run(frontier, source);
+    return this.sql.doubtAll.run(message, source).changes;
   }
 }
 
 function statementsOf(db: Database) {
   return {
-    get: db.prepare<[number, number], WindowDbRow>('SELECT * FROM windows WHERE source = ? AND from_us = ?'),
-    owning: db.prepare<[number, number], { to_us: number; state: string; from_us: number }>(
+    window: db.prepare<[number, number], WindowDbRow>('SELECT * FROM windows WHERE source = ? AND from_us = ?'),
+    /** The last window that starts at or before a time. */
+    lastBefore: db.prepare<[number, number], { to_us: number; state: string; from_us: number }>(
       'SELECT from_us, to_us, state FROM windows WHERE source = ? AND from_us <= ? ORDER BY from_us DESC LIMIT 1',
     ),
-    from: db.prepare<[number, number], WindowDbRow>('SELECT * FROM windows WHERE source = ? AND from_us >= ? ORDER BY from_us'),
+    since: db.prepare<[number, number], WindowDbRow>('SELECT * FROM windows WHERE source = ? AND from_us >= ? ORDER BY from_us'),
     dueRecount: db.prepare<[number, number], WindowDbRow>(
       `SELECT * FROM windows WHERE source = ? AND next_us <= ? AND state = 'proven' AND (reason IS NULL OR (reason = 'reread' AND received <= total))
        ORDER BY next_us LIMIT 1`,
@@ -149,6 +99,7 @@ function statementsOf(db: Database) {
     addLate: db.prepare('UPDATE windows SET late = late + ?, late_delays = ? WHERE source = ? AND from_us = ?'),
     setClosedUntil: db.prepare('UPDATE ranges SET closed_until_us = ?, uids_kept_since_us = ? WHERE source = ? AND from_us = ?'),
     setFrontier: db.prepare('UPDATE sources SET frontier_us = ? WHERE source_no = ?'),
+    /** The start of the first window that may be read again: a gap, pending, in doubt, or closed at or after the last parameter. */
     unresolved: db.prepare<[number, number, Micros], { first: number | null }>(
       `SELECT min(from_us) AS first FROM windows WHERE source = ? AND from_us >= ?
        AND (state = 'gap' OR next_us IS NOT NULL OR (state = 'proven' AND reason = 'reread') OR closed_us >= ?)`,

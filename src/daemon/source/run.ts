@@ -12,7 +12,7 @@ import { codeOf, isFinal, WaybillError } from '../../errors/errors.ts';
 import type { Journal } from '../../journal/journal.ts';
 import type { SourceMove } from '../../model/ledger.ts';
 import type { Source } from '../../model/source.ts';
-import type { Log, Meters } from '../../model/telemetry.ts';
+import type { Meters } from '../../model/telemetry.ts';
 import type { Clock, Micros } from '../../model/time.ts';
 import { Delays } from '../../telemetry/delays.ts';
 import { identify } from '../../record/identity.ts';
@@ -55,14 +55,12 @@ export async function runSource(parts: SourceParts, signal: AbortSignal): Promis
 class RunningSource implements AsyncDisposable {
   readonly #parts: SourceParts;
   readonly #isKnown: boolean;
-  readonly #log: Log;
   readonly #meters: Meters;
   readonly #store: ProfileStore;
   readonly #delays: Delays;
   readonly #serverClock: ServerClock;
   readonly #client: ServiceSource;
   readonly #source: UnboundedQuery;
-  readonly #paging: SourcePaging;
   readonly #access: SourceAccess;
   readonly #caps: Caps;
   readonly #calibrator: Calibrator;
@@ -84,18 +82,15 @@ class RunningSource implements AsyncDisposable {
     const log = options.log.child('collect');
     this.#parts = parts;
     this.#isKnown = journal.hasSource(id);
-    this.#log = log;
     this.#store = store;
     this.#delays = new Delays(delays, settings.pollInterval);
     const meters = measuring(this.#delays, parts.meters, clock);
     this.#meters = meters;
     const budget = budgets.of(id, requests.perSecond, requests.group);
     this.#client = openSource(settings, config, { clock, budget, meters, log, tracer }, options.openSource);
-    const serverClock = new ServerClock({ source: id, closeDelay, clock, log, profile: clockProfile });
-    this.#serverClock = serverClock;
+    const serverClock = (this.#serverClock = new ServerClock({ source: id, closeDelay, clock, log, profile: clockProfile }));
     const paging = new SourcePaging(clock);
     paging.calibrated(calibration ?? {}, sizeOf(settings, calibration));
-    this.#paging = paging;
     const wall = { now: () => this.#now() / 1000 };
     const source = new UnboundedQuery({ id, source: this.#client, clock: wall, log, query: unboundedQuery });
     this.#source = source;
@@ -115,7 +110,7 @@ class RunningSource implements AsyncDisposable {
       lastFullVisibility: visibility?.lastFullVisibility,
     });
     this.#caps = { largest: calibration?.total ?? 0 };
-    this.#calibrator = this.#createCalibrator();
+    this.#calibrator = this.#createCalibrator(paging);
     const timing = { earliest: (stop: AbortSignal) => this.#earliest(stop), now: () => this.#now() };
     this.#unreadStart = new UnreadStart({ settings, journal, store, ...timing, log }, this.#isKnown);
     this.#collector = this.#createCollector();
@@ -135,7 +130,7 @@ class RunningSource implements AsyncDisposable {
   async begin(calibration: Calibration | undefined, signal: AbortSignal): Promise<void> {
     const { settings, journal, options } = this.#parts;
     const { id } = settings;
-    const log = this.#log;
+    const { log } = this.#access;
     const start = this.#isKnown ? undefined : await this.#start(signal);
     const register = (): SourceMove | undefined => journal.registerSource(id, destinationOf(settings), start);
     const moved = await whenWritable(register, { clock: options.clock, log }, signal);
@@ -162,11 +157,11 @@ class RunningSource implements AsyncDisposable {
     await this.#client[Symbol.asyncDispose]();
   }
 
-  #createCalibrator(): Calibrator {
+  #createCalibrator(paging: SourcePaging): Calibrator {
     const { settings } = this.#parts;
     const { id, pageSize } = settings;
-    const { requester } = this.#access;
-    const [source, paging, log] = [this.#source, this.#paging, this.#log];
+    const { requester, log } = this.#access;
+    const source = this.#source;
     return new Calibrator({
       id,
       store: this.#store,
@@ -203,16 +198,14 @@ class RunningSource implements AsyncDisposable {
   }
 
   #start(signal: AbortSignal): Promise<Micros> {
-    const { settings, options, liveStatus } = this.#parts;
-    const { requester } = this.#access;
+    const { settings, liveStatus } = this.#parts;
     const awaits = (message: string | undefined): void => liveStatus.await(settings.id, message);
-    const timing = { serverClock: this.#serverClock, clock: options.clock };
-    return startOf({ settings, requester, paging: this.#paging, unboundedQuery: this.#source, ...timing, log: this.#log, awaits }, signal);
+    return startOf({ ...this.#access, settings, unboundedQuery: this.#source, awaits }, signal);
   }
 
   async #earliest(signal: AbortSignal): Promise<Micros> {
-    const { start } = await earliest(this.#access.requester, this.#paging, this.#now(), this.#parts.settings.closeDelay * 1000, signal);
-    return start;
+    const { requester, paging, closeDelay } = this.#access;
+    return (await earliest(requester, paging, this.#now(), closeDelay, signal)).start;
   }
 
   /** Server time, as far as it is known. */
@@ -223,11 +216,10 @@ class RunningSource implements AsyncDisposable {
   /** The values to save for a restart; undefined until the server clock is established. */
   #measured(visibility: VisibilityProfile): Measured | undefined {
     if (!this.#serverClock.established()) return undefined;
-    const { query } = this.#source;
     return {
       clock: this.#serverClock.profile(),
       largest: this.#caps.largest,
-      unboundedQuery: query,
+      unboundedQuery: this.#source.query,
       visibility,
       delays: this.#delays.measure(),
     };
