@@ -28,6 +28,10 @@ export interface Head {
   readonly number: number;
   readonly log: EntryLog;
   readonly position: PositionLine | undefined;
+  /** The newest checkpoint, as it is stored; undefined for a new archive. */
+  readonly note: Uint8Array | undefined;
+  /** Two keys signed the newest checkpoint. */
+  readonly isKeyChange: boolean;
   /** The first key signed the newest checkpoint; also true for a new archive. */
   readonly isKeyKnown: boolean;
   /** Objects that the newest checkpoint needs, and that its writer may not have stored before it ended. */
@@ -45,7 +49,16 @@ export async function openHead(store: ArchiveStore, keys: readonly KeyObject[], 
   const number = await newestNumber(store);
   if (number === 0) {
     assertNewest(copy, 0, 0);
-    return { origin: newOrigin(), number, log: new EntryLog(), position: undefined, isKeyKnown: true, unpublished: [] };
+    return {
+      origin: newOrigin(),
+      number,
+      log: new EntryLog(),
+      position: undefined,
+      note: undefined,
+      isKeyChange: false,
+      isKeyKnown: true,
+      unpublished: [],
+    };
   }
   const { note, checkpoint, signedBy, isKeyKnown } = await readCheckpoint(store, number, keys, broken);
   assertNewest(copy, number, checkpoint.size);
@@ -56,7 +69,8 @@ export async function openHead(store: ArchiveStore, keys: readonly KeyObject[], 
   const { objects } = log.take();
   if (isPublished) await assertStored(store, objects);
   const unpublished = isPublished ? [] : [...objects, ...signedBy.map(publicKeyObject), { path: 'checkpoint', bytes: note }];
-  return { origin: checkpoint.origin, number, log, position, isKeyKnown, unpublished };
+  const isKeyChange = signedBy.length > 1;
+  return { origin: checkpoint.origin, number, log, position, note, isKeyChange, isKeyKnown, unpublished };
 }
 
 /** The origin that the first checkpoint names, unchecked; undefined for an archive without one. */

@@ -104,6 +104,11 @@ export class ArchiveWriter {
     return this.#head.number;
   }
 
+  /** Two keys signed the newest checkpoint. */
+  get isKeyChange(): boolean {
+    return this.#head.isKeyChange;
+  }
+
   /** The last archived position; undefined for a new archive. */
   get position(): PositionLine | undefined {
     return this.#head.position;
@@ -115,7 +120,8 @@ export class ArchiveWriter {
    * After an error the outcome is unknown: open the archive again, and continue after its position.
    * @param lines  in the order of the journal, above the last archived position
    * @param signal  aborted: the segment gets no checkpoint, unless that is already being written
-   * @throws WaybillError `archive_conflict` when another writer has created the next checkpoint
+   * @throws WaybillError `archive_conflict` when another writer has created the next checkpoint, `archive_broken` when the newest one
+   * is no longer there
    */
   async append(lines: readonly EntryLine[], through: Through, signal?: AbortSignal): Promise<Checkpoint> {
     const before = this.#head;
@@ -140,6 +146,7 @@ export class ArchiveWriter {
     const signers = this.#signers();
     const note = Buffer.from(signNote(formatCheckpoint(checkpoint), signers));
     signal?.throwIfAborted();
+    await this.#assertUnreplaced();
     await this.#create(checkpointPath(before.number + 1), note);
     // The keys are stored after the checkpoint: if the first checkpoint fails, the next attempt has another origin.
     const keys = this.#isKeyStored ? [] : signers.map(publicKeyObject);
@@ -147,7 +154,8 @@ export class ArchiveWriter {
     this.#isKeyStored = true;
 
     const position = all.at(-1) as PositionLine;
-    this.#head = { origin: before.origin, number: before.number + 1, log, position, isKeyKnown: true, unpublished: [] };
+    const isKeyChange = signers.length > 1;
+    this.#head = { origin: before.origin, number: before.number + 1, log, position, note, isKeyChange, isKeyKnown: true, unpublished: [] };
     this.#note = note.toString();
     await this.#index(before.log.size, log.size, bundles);
     return checkpoint;
@@ -173,6 +181,21 @@ export class ArchiveWriter {
     const bundle = this.#bundles.get(path);
     this.#bundles.delete(path);
     return bundle ?? this.#store.read(path);
+  }
+
+  /** A directory or a bucket may be replaced by an older copy at any time: a checkpoint there would leave a hole that nobody can fill. */
+  async #assertUnreplaced(): Promise<void> {
+    const { number, note } = this.#head;
+    if (note === undefined) return;
+    const path = checkpointPath(number);
+    const found = await this.#store.read(path);
+    // mutant: replaced-archive
+    if (found?.equals(note) === true) return;
+    const reason = found ? 'it has other bytes than the sink stored' : 'it is missing';
+    throw new WaybillError(
+      'archive_broken',
+      `cannot continue the archive at "${path}": ${reason}; the archive was replaced while the daemon runs; restore it`,
+    );
   }
 
   /** The previous key also signs the first checkpoint of a new key. */

@@ -238,11 +238,18 @@ export class Delivery {
         if (this.#retryPolicy.state !== 'active' && !this.#isBusy) this.#retryPolicy.recovered();
       }
       const hasDelivered = await this.#deliverOther(open);
+      await this.#beat(open);
       await this.#acknowledger.flushWhenDue(stop);
       if (isDue || hasDelivered) continue;
-      const waiting = [{ dueAt: this.#acknowledger.flushAt }, this.#main, ...this.#others()];
+      const beat = { dueAt: open.sink.beatAt ?? Infinity };
+      const waiting = [{ dueAt: this.#acknowledger.flushAt }, this.#main, beat, ...this.#others()];
       await this.#pauses.rest(this.#dueIn(waiting), stop, changed);
     }
+  }
+
+  async #beat({ sink, abandon }: OpenSink): Promise<void> {
+    if ((sink.beatAt ?? Infinity) > this.#parts.clock.monotonic()) return;
+    await this.#sender.call((signal) => sink.beat?.(signal) ?? Promise.resolve(), abandon);
   }
 
   /** ms, at least 1. */

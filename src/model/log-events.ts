@@ -604,7 +604,8 @@ export const logEvents = {
     level: 'error',
     message: 'sink lost delivered records',
     fields: 'sink code first last detail',
-    meaning: 'The file was truncated or deleted. `waybill replay` sends the records again.',
+    meaning:
+      'The file was truncated or deleted: `waybill replay` sends the records again. Or the archive was replaced by an older copy (`archive_broken`): restore it.',
   },
   'archive.time_stamped': {
     level: 'info',

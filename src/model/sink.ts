@@ -164,6 +164,10 @@ export interface Sink extends AsyncDisposable {
   send(batch: Batch, signal: AbortSignal, onProgress?: OnProgress): Promise<DeliveryResult>;
   /** For sinks that store the position themselves: the last position that is provably stored. */
   position?(signal: AbortSignal): Promise<ResumePosition | undefined>;
+  /** When `beat` is due, by the monotonic clock in ms; undefined: never. */
+  readonly beatAt?: number | undefined;
+  /** For a sink that must store something from time to time, also without a message. Called between batches; fails as `send` does. */
+  beat?(signal: AbortSignal): Promise<void>;
   /** The state of time stamping; only of an archive with a time-stamp authority. */
   readonly timeStamp?: TimeStampState | undefined;
 }
@@ -204,4 +208,6 @@ export interface SinkLoss {
   readonly last: number;
   /** The event, as text. */
   readonly message: string;
+  /** Default `file_truncated`. */
+  readonly code?: 'archive_broken';
 }

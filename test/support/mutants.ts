@@ -514,6 +514,12 @@ export const mutants: readonly Mutant[] = [
     changes: { 'archive-ahead': 'return;' },
   },
   {
+    name: 'replaced-archive-continued',
+    what: 'an archive is continued after its directory was replaced by an older copy',
+    suite: archive,
+    changes: { 'replaced-archive': 'return;' },
+  },
+  {
     name: 'narrowed-replay-shrinks',
     what: 'a replay that a filter narrowed ends the loss of records that it did not send',
     suite: losses,

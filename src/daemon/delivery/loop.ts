@@ -46,7 +46,13 @@ export function createLoop(sink: SinkConfig, parts: LoopParts): Delivery {
   const context = sinkContext(sink, config, { clock, log, shown });
   const resumePoint = resumePointOf(id, journal, (loss) => {
     meters.sinkLoss(id);
-    log.write('sink.records_lost', { sink: id, code: 'file_truncated', first: loss.first, last: loss.last, detail: loss.message });
+    log.write('sink.records_lost', {
+      sink: id,
+      code: loss.code ?? 'file_truncated',
+      first: loss.first,
+      last: loss.last,
+      detail: loss.message,
+    });
   });
   return new Delivery({
     settings: {
@@ -138,6 +144,7 @@ function isWithin(windows: readonly Window[], time: () => Micros | undefined): b
 
 /** @param lost  called after the journal has stored the loss */
 function resumePointOf(id: string, journal: DeliverJournal, lost: (loss: SinkLoss) => void): ResumePoint {
+  let told: SinkLoss | undefined;
   return {
     journal: journal.id,
     get position() {
@@ -154,10 +161,16 @@ function resumePointOf(id: string, journal: DeliverJournal, lost: (loss: SinkLos
     },
     chainAt: (seq) => journal.chainAt(seq),
     commitResumeNote: (resumeNote) => journal.commitResumeNote(id, resumeNote),
-    restored: () => journal.restored(id),
+    restored: () => {
+      told = undefined;
+      return journal.restored(id);
+    },
     replayedFrom: () => journal.replayedFrom(id),
     archiveCheckpoint: (checkpoint) => journal.archiveCheckpoint(id, checkpoint),
     lost: async (loss, resumeNote) => {
+      // A blocked sink finds the same loss at each attempt.
+      if (told?.first === loss.first && told.last === loss.last) return;
+      told = loss;
       await journal.lost(id, loss, resumeNote);
       lost(loss);
     },

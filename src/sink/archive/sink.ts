@@ -37,6 +37,7 @@ interface ArchiveTarget {
 }
 
 const dayMs = 86_400_000;
+const hourMs = 3_600_000;
 
 type Context = Pick<SinkContext, 'id' | 'clock' | 'log' | 'selected' | 'filtered'>;
 
@@ -49,6 +50,8 @@ export class ArchiveSink implements Sink {
   #stamper: TimeStamper | undefined;
   /** The UTC day of the last checkpoint that was reported. */
   #reportedOn: number | undefined;
+  /** An hour after the last checkpoint; an archive without one waits for its first batch. */
+  beatAt: number | undefined;
   /** The last append: after its deadline it may still be writing. */
   #append: Promise<unknown> = Promise.resolve();
 
@@ -72,6 +75,7 @@ export class ArchiveSink implements Sink {
     const sink = new ArchiveSink(target, context, resumePoint, writer);
     const action = `cannot continue the archive "${name}" for sink "${context.id}"`;
     try {
+      await sink.#reportLoss();
       await assertKnown(writer, resumePoint, action);
       if (adopt) await sink.#adopt(position);
       else assertContinues(writer, resumePoint, context.id, action);
@@ -80,7 +84,9 @@ export class ArchiveSink implements Sink {
       throw thrown;
     }
     if (authority) await sink.#stampWith(authority);
-    sink.#remover.start(writer.position?.removing ?? []);
+    const { position: archived } = writer;
+    sink.#remover.start(archived?.removing ?? []);
+    if (archived) sink.beatAt = context.clock.monotonic() + Math.max(0, hourMs - Math.max(0, context.clock.now() - archived.at / 1_000));
     return sink;
   }
 
@@ -93,9 +99,20 @@ export class ArchiveSink implements Sink {
   }
 
   async send({ messages, through }: Batch, signal: AbortSignal): Promise<DeliveryResult> {
-    const lines = messages.map(entryLine);
+    await this.#add(messages.map(entryLine), this.#through(through), signal);
+    return { rejections: [], resumeNote: this.#writer.newestKey };
+  }
+
+  /** Signs the position again: without it, nobody could tell a quiet hour from a cut archive. */
+  async beat(signal: AbortSignal): Promise<void> {
+    const { position } = this.#writer;
+    if (position) await this.#add([], this.#through({ seq: position.seq, chain: Buffer.from(position.chain, 'hex') }), signal);
+  }
+
+  async #add(lines: readonly EntryLine[], through: Through, signal: AbortSignal): Promise<void> {
     const removing = this.#ordered(lines);
-    const append = this.#writer.append(/* mutant: archived-entries */ lines, this.#through(through, removing), signal);
+    const position = { ...through, removing: removing.length === 0 ? undefined : removing };
+    const append = this.#writer.append(/* mutant: archived-entries */ lines, position, signal);
     this.#append = append.catch(() => undefined);
     try {
       // mutant: archive-append
@@ -103,10 +120,10 @@ export class ArchiveSink implements Sink {
     } catch (cause) {
       throw failure('sink_outcome_unknown', `cannot write to the archive "${this.#target.name}" for sink "${this.#context.id}"`, cause);
     }
+    this.beatAt = this.#context.clock.monotonic() + hourMs;
     this.#consider();
     this.#remover.start(removing);
     await this.#reportCheckpoint();
-    return { rejections: [], resumeNote: this.#writer.newestKey };
   }
 
   /**
@@ -141,7 +158,23 @@ export class ArchiveSink implements Sink {
   }
 
   #consider(): void {
-    this.#stamper?.consider(this.#writer.checkpoint, this.#writer.position);
+    this.#stamper?.consider(this.#writer.checkpoint, this.#writer.position, this.#writer.isKeyChange);
+  }
+
+  /**
+   * Entries that were delivered to this archive, and that it no longer has: it was replaced by an older copy, or is gone. They count as
+   * delivered again once the archive is back.
+   */
+  async #reportLoss(): Promise<void> {
+    const { journal, position: delivered, resumeNote } = this.#resumePoint;
+    const { position, origin } = this.#writer;
+    if (resumeNote === undefined) return;
+    const isOurs = position?.journal === journal && resumeNote.startsWith(`${origin}+`);
+    const has = isOurs ? position.seq : 0;
+    if (has < delivered.seq) {
+      const message = `"${this.#target.name}" ends at entry ${has}: entries ${has + 1} to ${delivered.seq} are gone; restore the archive`;
+      await this.#resumePoint.lost({ first: has + 1, last: delivered.seq, message, code: 'archive_broken' }, resumeNote);
+    } else if (position?.adopted === undefined) await this.#resumePoint.restored();
   }
 
   /** Waits for an append that missed its deadline: a second writer would compete with it. */
@@ -171,7 +204,7 @@ export class ArchiveSink implements Sink {
     return removing;
   }
 
-  #through({ seq, chain }: Position, removing = this.#remover.left): Through {
+  #through({ seq, chain }: Position): Through {
     const { id, clock, selected, filtered = false } = this.#context;
     const { journal, completeSince } = this.#resumePoint;
     return {
@@ -184,7 +217,7 @@ export class ArchiveSink implements Sink {
       sources: selected ?? null,
       filtered,
       timestamp: this.#stamper?.newest,
-      removing: removing.length === 0 ? undefined : removing,
+      removing: this.#remover.left.length === 0 ? undefined : this.#remover.left,
     };
   }
 }

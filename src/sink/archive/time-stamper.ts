@@ -49,6 +49,8 @@ export class TimeStamper implements AsyncDisposable {
   #signed: Signed | undefined;
   #lastError: string | undefined;
   #checkpoint = 0;
+  /** The checkpoint of the last change of key that this process knows. */
+  #keyChangedAt = 0;
   #work: Promise<void> | undefined;
 
   private constructor(parts: StamperParts) {
@@ -71,9 +73,14 @@ export class TimeStamper implements AsyncDisposable {
     return { newest: this.#signed?.time, lastError: this.#lastError };
   }
 
-  /** Stamps the newest checkpoint if a time stamp is due. @param position  the last line that the checkpoint signs */
-  consider(checkpoint: number, position: PositionLine | undefined): void {
+  /**
+   * Stamps the newest checkpoint if a time stamp is due.
+   * @param position  the last line that the checkpoint signs
+   * @param isKeyChange  two keys signed it: no signature alone shows when the new key began
+   */
+  consider(checkpoint: number, position: PositionLine | undefined, isKeyChange: boolean): void {
     this.#checkpoint = checkpoint;
+    if (isKeyChange) this.#keyChangedAt = checkpoint;
     const isCovered = this.#newest === undefined || position?.timestamp?.checkpoint === this.#newest.checkpoint;
     if (checkpoint === 0 || this.#work || !isCovered || !this.#isDue()) return;
     this.#work = this.#stampInTime().finally(() => (this.#work = undefined));
@@ -92,7 +99,7 @@ export class TimeStamper implements AsyncDisposable {
    */
   #isDue(): boolean {
     const { clock } = this.#parts;
-    if (!this.#signed) return true;
+    if (!this.#signed || (this.#newest?.checkpoint ?? 0) < this.#keyChangedAt) return true;
     const { time, at } = this.#signed;
     const now = at === undefined ? clock.now() * 1_000 : time + (clock.monotonic() - at) * 1_000;
     return dayOf(now) !== dayOf(time);

@@ -1,5 +1,6 @@
 /** The sink `archive` with a time-stamping authority: a token a day over the newest checkpoint. An authority that is down stops nothing. */
 import { createHash, X509Certificate } from 'node:crypto';
+import type { KeyObject } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { setImmediate } from 'node:timers/promises';
@@ -49,6 +50,7 @@ describe.skipIf(!hasOpenssl || !hasPython)('time stamps of an archive', () => {
     /** Set: the authority does not answer. */
     outage: string | undefined;
     requests = 0;
+    keys: readonly [KeyObject, KeyObject?] = [keyFrom(1)];
 
     constructor(store = new MemoryStore()) {
       this.store = store;
@@ -69,7 +71,8 @@ describe.skipIf(!hasOpenssl || !hasPython)('time stamps of an archive', () => {
       const target = {
         name: 'memory',
         store: this.store,
-        key: keyFrom(1),
+        key: this.keys[0],
+        previousKey: this.keys[1],
         random: seededBytes('rig'),
         authority: this.client?.() ?? authority,
       };
@@ -125,6 +128,42 @@ describe.skipIf(!hasOpenssl || !hasPython)('time stamps of an archive', () => {
     expect(await rig.named()).toEqual([undefined, { checkpoint: 1, sha256: first }, { checkpoint: 2, sha256: second }]);
     expect(sink.timeStamp).toEqual({ newest: Date.parse('2026-11-21T01:00:00Z') * 1000, lastError: undefined });
     expect(rig.events).toEqual(['archive.time_stamped', 'archive.time_stamped']);
+  });
+
+  test('one a day also without a record: the sink signs its position once an hour', async () => {
+    const rig = new Rig();
+    await using sink = await rig.open();
+    // There is nothing to sign before the first segment.
+    expect(sink.beatAt).toBeUndefined();
+    await rig.send(sink, 1);
+    for (let hours = 0; hours < 50; hours += 1) {
+      await rig.clock.advance(hour - 1);
+      expect(sink.beatAt).toBe(rig.clock.monotonic() + 1);
+      await rig.clock.advance(1);
+      await sink.beat(never);
+      await settled();
+    }
+    // 20 November at 22:00, and the three midnights after it.
+    expect(rig.tokens()).toEqual([1, 3, 27, 51].map((number) => `timestamps/${String(number).padStart(10, '0')}.tsr`));
+    expect([...rig.store.files.keys()].filter((path) => path.startsWith('checkpoints/'))).toHaveLength(51);
+    expect(await rig.judged()).toEqual(['intact', 'intact']);
+    // A restart does not begin another hour.
+    await rig.clock.advance(hour / 2);
+    await using again = await rig.open();
+    expect(again.beatAt).toBe(rig.clock.monotonic() + hour / 2);
+  });
+
+  test('one after a change of key, on the same day', async () => {
+    const rig = new Rig();
+    await using first = await rig.open();
+    await rig.send(first, 1);
+    await rig.send(first, 2);
+    await first[Symbol.asyncDispose]();
+    rig.keys = [keyFrom(2), keyFrom(1)];
+    await using second = await rig.open();
+    await rig.send(second, 3);
+    await rig.send(second, 4);
+    expect(rig.tokens()).toEqual(['timestamps/0000000001.tsr', 'timestamps/0000000003.tsr']);
   });
 
   test('are requested again after 1, 2, 4 minutes and so on up to an hour, and every segment is archived meanwhile', async () => {

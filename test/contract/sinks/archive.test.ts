@@ -2,7 +2,7 @@
  * The sink `archive`: the contract of every sink, and its own: one archive, one state, one writer.
  */
 import { generateKeyPairSync } from 'node:crypto';
-import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { cpSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { gunzipSync } from 'node:zlib';
@@ -298,6 +298,57 @@ describe('an archive', () => {
     await sink.send(batchOf([{ ...message(7, JSON.stringify(entry)), number: undefined, isLedger: true as const }]), never);
     expect(JSON.parse(archivedRecords(directory, 'line').at(-2) ?? '')).toMatchObject({
       ...{ kind: 'operation', seq: 7, actor: null, operation: 'archive-checkpoint', detail: { sink: 'archive', checkpoint: 'a\nb' } },
+    });
+  });
+
+  describe('that is replaced while the sink is open', () => {
+    let sink: Sink | undefined;
+    afterEach(async () => {
+      await sink?.[Symbol.asyncDispose]();
+      sink = undefined;
+    });
+    beforeEach(async () => {
+      await deliver(1, 2);
+      cpSync(directory, join(folder, 'older'), { recursive: true });
+      await deliver(3, 3);
+      await deliver(4, 5);
+      sink = await openAt(directory, kept);
+      renameSync(directory, join(folder, 'right'));
+    });
+    const refused = (seq: number, reason: string): object => ({
+      code: 'archive_broken',
+      message: expect.stringContaining(`"checkpoints/${String(seq).padStart(10, '0')}": ${reason}`) as string,
+    });
+
+    test('by an older copy stops the sink with its name, and what is gone is a loss until the archive is back', async () => {
+      renameSync(join(folder, 'older'), directory);
+      await expect(sink?.send(batchOf(messages(6, 6)), never)).rejects.toMatchObject(refused(3, 'it is missing'));
+      // No checkpoint leaves a hole: the copy is intact.
+      expect(await verified()).toMatchObject({ result: 'intact', checkpoints: 1 });
+      const reopened = await openAt(directory, kept);
+      expect(kept.losses).toMatchObject([{ first: 3, last: 5, code: 'archive_broken' }]);
+      expect(kept.losses[0]?.message).toContain(`"${directory}" ends at entry 2`);
+      await reopened[Symbol.asyncDispose]();
+      renameSync(directory, join(folder, 'older'));
+      renameSync(join(folder, 'right'), directory);
+      await deliver(6, 6);
+      expect(kept.losses).toEqual([]);
+      expect(await verified()).toMatchObject({ result: 'intact', records: 6, checkpoints: 4 });
+    });
+
+    test('by nothing stops the sink, and everything is a loss', async () => {
+      await expect(sink?.send(batchOf(messages(6, 6)), never)).rejects.toMatchObject(refused(3, 'it is missing'));
+      rmSync(directory, { recursive: true });
+      await expect(openAt(directory, kept)).rejects.toMatchObject({ code: 'archive_broken' });
+      expect(kept.losses).toMatchObject([{ first: 1, last: 5 }]);
+    });
+
+    test('by one with another history stops the sink', async () => {
+      renameSync(join(folder, 'older'), directory);
+      const other = Object.assign(new ModelKept(), { position: positionOf(2), resumeNote: kept.resumeNote });
+      await using forked = await openAt(directory, other);
+      for (const seq of [6, 7]) await forked.send(batchOf(messages(seq, seq)), never);
+      await expect(sink?.beat?.(never)).rejects.toMatchObject(refused(3, 'it has other bytes'));
     });
   });
 

@@ -189,3 +189,36 @@ test('the metrics count delivered events and their delay since the time of the r
   expect(loop.counted).toEqual({ sent: 4, delays: [89, 87] });
   expect(loop.lines.map(({ event }) => event)).toEqual(['sink.first_delivery']);
 });
+
+test('a sink that wants a beat gets one when it is due, also with nothing to send, and a failed one opens it again', async () => {
+  await using rig = await Rig.make();
+  const beats: number[] = [];
+  let failures = 0;
+  const loop = rig.loop({
+    open: async (signal) => {
+      const sink = {
+        ...(await loop.receiver.open(signal)),
+        beatAt: rig.clock.monotonic() + 3_600_000,
+        beat: async (): Promise<void> => {
+          if (failures > 0) {
+            failures -= 1;
+            throw new WaybillError('archive_broken', 'it was replaced');
+          }
+          beats.push(rig.clock.monotonic());
+          sink.beatAt = rig.clock.monotonic() + 3_600_000;
+        },
+      };
+      return sink;
+    },
+  });
+  loop.run();
+  const began = rig.clock.monotonic();
+  await rig.clock.advance(3 * 3_600_000 + 60_000);
+  expect(beats.map((at) => Math.round((at - began) / 3_600_000))).toEqual([1, 2, 3]);
+  failures = 1;
+  await rig.clock.advance(3_600_000 - 60_000);
+  expect(loop.delivery.view()).toMatchObject({ state: 'blocked', lastError: 'it was replaced' });
+  await rig.clock.advance(120_000);
+  expect(loop.receiver.opens).toBe(2);
+  expect(loop.delivery.view().state).toBe('active');
+});
