@@ -118,14 +118,7 @@ export class Ledger {
       // An operator accepted the window while it was read. That is final, and the frontier has passed it.
       if (before?.state === 'accepted') return;
       const row = revisedRow(before, window, revision);
-      row.seq = this.#segments.writeLedgerEntry(
-        source.n,
-        source.id,
-        ledgerLine(source.id, before, row),
-        window.from,
-        window.to,
-        revision.at,
-      );
+      row.seq = this.#writeEntry(source, before, row, revision.at);
       this.#rows.write(source.n, row, isNew);
       this.#move(source, range, Math.max(range.closedUntil, window.to), lastAge);
     });
@@ -194,7 +187,7 @@ export class Ledger {
           message,
           ...(isNew ? { late: 0, late_delays: null, recounts: 0, revision: 1 } : { revision: before.revision + 1 }),
         };
-        row.seq = this.#segments.writeLedgerEntry(source.n, source.id, ledgerLine(source.id, before, row), row.from_us, row.to_us, at);
+        row.seq = this.#writeEntry(source, before, row, at);
         if (!isNew) this.#sql.narrow.run(row.to_us, row.query, source.n, row.from_us);
         this.#rows.write(source.n, row, isNew);
       }
@@ -279,12 +272,16 @@ export class Ledger {
       const before = this.#sql.window.get(source.n, from);
       if (!before) throw new WaybillError('internal_error', `window of "${source.id}" at ${from} is not in the ledger`);
       const row = { ...change(before), revision: before.revision + 1 };
-      row.seq = this.#segments.writeLedgerEntry(source.n, source.id, ledgerLine(source.id, before, row, extra), row.from_us, row.to_us, at);
+      row.seq = this.#writeEntry(source, before, row, at, extra);
       this.#rows.write(source.n, row, false);
       alsoWrite();
       this.#move(source, range, range.closedUntil, lastAge);
       return row;
     });
+  }
+
+  #writeEntry({ n, id }: SourceRow, before: WindowDbRow | undefined, row: WindowDbRow, at: Micros, extra?: object): number {
+    return this.#segments.writeLedgerEntry(n, id, ledgerLine(id, before, row, extra), row.from_us, row.to_us, at);
   }
 
   /** Within a transaction, after the windows are written: moves the progress that follows from them. */

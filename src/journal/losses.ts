@@ -16,13 +16,8 @@ import type { Store } from './store.ts';
 export function writeLoss({ db }: Store, sink: string, { first, last, message }: SinkLoss, at: Micros): void {
   const isPruned = prunedThrough(db) >= first;
   const known = timesOf(db, first, last);
-  const ids = isPruned
-    ? db
-        .prepare<[], { n: number }>('SELECT source_no AS n FROM sources')
-        .all()
-        .map(({ n }) => n)
-    : [...known.keys()];
-  for (const source of ids) {
+  const all = db.prepare<[], { n: number }>('SELECT source_no AS n FROM sources').all();
+  for (const source of isPruned ? all.map(({ n }) => n) : known.keys()) {
     const row = known.get(source);
     insert(db, { sink, source, first, last, from_us: isPruned ? 0 : (row?.from ?? 0), to_us: row?.to ?? at, at_us: at, message });
   }
@@ -119,11 +114,7 @@ export class Losses {
   readonly #rows: readonly LossRow[];
 
   constructor(db: Database) {
-    // The table is missing until a daemon of this release has opened the state.
-    const exists = db.prepare("SELECT 1 FROM sqlite_master WHERE name = 'sink_losses'").get() !== undefined;
-    this.#rows = exists
-      ? db.prepare<[], LossRow>('SELECT sink, source, first, last, from_us, to_us, message FROM sink_losses ORDER BY at_us, first').all()
-      : [];
+    this.#rows = db.prepare<[], LossRow>('SELECT * FROM sink_losses ORDER BY at_us, first').all();
   }
 
   /** The times [from, to) and the entries of lost records of a source, oldest loss first. */

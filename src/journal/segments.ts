@@ -90,13 +90,7 @@ export class Segments {
        AND (kind & 255) = ${kindRecords} AND min_us < ? AND max_us >= ? ORDER BY seq LIMIT 1`,
     );
     this.#numbered = store.db.prepare('SELECT seq, n, number FROM segments WHERE seq <= ? ORDER BY seq DESC LIMIT 1');
-    const head = store.db.prepare('SELECT seq, number, chain FROM head WHERE one = 1').get() as
-      | {
-          seq: number;
-          number: number;
-          chain: Buffer;
-        }
-      | undefined;
+    const head = store.db.prepare<[], Head>('SELECT seq, number, chain FROM head WHERE one = 1').get();
     if (!head) throw this.#damaged('it has no row "head"');
     this.#head = head;
     this.#checkHead();

@@ -60,12 +60,8 @@ export class Sources {
     this.#store.transaction(() => {
       db.prepare('INSERT INTO sources (id, destination, frontier_us, polled_until_us) VALUES (?, ?, ?, ?)').run(id, destination, start, 0);
       const { n } = db.prepare<[string], { n: number }>('SELECT source_no AS n FROM sources WHERE id = ?').get(id) ?? { n: 0 };
-      db.prepare('INSERT INTO ranges (source, from_us, to_us, closed_until_us, uids_kept_since_us) VALUES (?, ?, NULL, ?, ?)').run(
-        n,
-        start,
-        start,
-        start,
-      );
+      const sql = 'INSERT INTO ranges (source, from_us, to_us, closed_until_us, uids_kept_since_us) VALUES (?, ?, NULL, ?, ?)';
+      db.prepare(sql).run(n, start, start, start);
     });
     this.#load();
   }
@@ -81,9 +77,8 @@ export class Sources {
   addRange(source: SourceState, { from, to }: Window, order: BackfillOrder): void {
     if (to <= from || source.ranges.some((range) => from < (range.to ?? Infinity) && to > range.from))
       throw new WaybillError('internal_error', `range of "${source.row.id}" from ${from} to ${to} overlaps another range`);
-    this.#store.db
-      .prepare('INSERT INTO ranges (source, from_us, to_us, closed_until_us, uids_kept_since_us, backfill) VALUES (?, ?, ?, ?, ?, ?)')
-      .run(source.row.n, from, to, from, from, JSON.stringify(order));
+    const sql = 'INSERT INTO ranges (source, from_us, to_us, closed_until_us, uids_kept_since_us, backfill) VALUES (?, ?, ?, ?, ?, ?)';
+    this.#store.db.prepare(sql).run(source.row.n, from, to, from, from, JSON.stringify(order));
     this.#store.after(() => {
       source.ranges.push({ from, to, closedUntil: from, uidsKeptSince: from, order, collected: undefined });
       source.ranges.sort((a, b) => a.from - b.from);
@@ -117,14 +112,10 @@ export class Sources {
   /** Within a transaction: changes the end or the options of a backfill. An empty backfill is deleted. */
   changeRange(source: SourceState, range: RangeRow, to: Micros, order: BackfillOrder): void {
     const { db } = this.#store;
-    if (to === range.from) db.prepare('DELETE FROM ranges WHERE source = ? AND from_us = ?').run(source.row.n, range.from);
-    else
-      db.prepare('UPDATE ranges SET to_us = ?, backfill = ? WHERE source = ? AND from_us = ?').run(
-        to,
-        JSON.stringify(order),
-        source.row.n,
-        range.from,
-      );
+    const { n } = source.row;
+    const sql = 'UPDATE ranges SET to_us = ?, backfill = ? WHERE source = ? AND from_us = ?';
+    if (to === range.from) db.prepare('DELETE FROM ranges WHERE source = ? AND from_us = ?').run(n, range.from);
+    else db.prepare(sql).run(to, JSON.stringify(order), n, range.from);
     this.#store.after(() => {
       if (to === range.from) source.ranges.splice(source.ranges.indexOf(range), 1);
       range.to = to;

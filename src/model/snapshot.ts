@@ -28,7 +28,7 @@ export interface SourceSnapshot {
   /** active | suspended | unconfigured | retired */
   readonly state: string;
   /** The reason why it is not ready, in one line. */
-  readonly trouble: string | undefined;
+  readonly trouble?: string | undefined;
   /** Start of the live range, and how far its windows are proven or accepted without a break; both 0 before the ledger starts. */
   readonly liveFrom: Micros;
   readonly frontier: Micros;
@@ -39,18 +39,18 @@ export interface SourceSnapshot {
   readonly windows: WindowStates;
   readonly recountsOverdue: number;
   readonly closeDelaySeconds: number;
-  readonly lastSuccess: Micros | undefined;
-  readonly lastRecord: Micros | undefined;
-  readonly lastError: string | undefined;
+  readonly lastSuccess?: Micros | undefined;
+  readonly lastRecord?: Micros | undefined;
+  readonly lastError?: string | undefined;
   /** The failure of the newest request, until a request is answered. Running daemon only. */
   readonly failing?: SourceFailure | undefined;
   /**
    * The earlier of server time and local time. While the service's clock stands still, local time
    * continues it.
    */
-  readonly serverNow: Micros | undefined;
+  readonly serverNow?: Micros | undefined;
   /** Clock of the service minus clock of this machine. */
-  readonly clockOffsetSeconds: number | undefined;
+  readonly clockOffsetSeconds?: number | undefined;
   /** Set while the clock of the service is being measured. Running daemon only. */
   readonly clock?: ClockMeasurement | undefined;
   /**
@@ -97,7 +97,7 @@ export interface SinkSnapshot {
   readonly type: string;
   /** active | retrying | blocked | unconfigured | retired; stopped when no daemon runs */
   readonly state: string;
-  readonly trouble: string | undefined;
+  readonly trouble?: string | undefined;
   readonly acknowledged: number;
   /** Records and lines of the ledger that wait for the sink. */
   readonly lagEntries: number;
@@ -107,8 +107,8 @@ export interface SinkSnapshot {
   readonly deadLetters: number;
   /** While no record has passed the filter of the sink: how many, at most, it has held back. */
   readonly unselected?: number | undefined;
-  readonly lastSuccess: Micros | undefined;
-  readonly lastError: string | undefined;
+  readonly lastSuccess?: Micros | undefined;
+  readonly lastError?: string | undefined;
   /** The code of `lastError`. Running daemon only. */
   readonly lastCode?: string | undefined;
   /** When the sink last accepted a message after a failure; wall clock. Running daemon only. */

@@ -19,7 +19,7 @@ export interface Problem {
 }
 
 export function problems(snapshot: Snapshot): readonly Problem[] {
-  return rules.flatMap((rule) => rule(snapshot));
+  return rules.flatMap((rule) => rule(snapshot) ?? []);
 }
 
 /** The sources and sinks with the worst problem first, retired ones last. */
@@ -81,7 +81,7 @@ function suspensionText({ held, trouble, lastError }: SourceSnapshot): string {
   return ` (${held.reason}): ${held.message}${isReported ? '' : `; ${trouble}`}`;
 }
 
-type Rule = (snapshot: Snapshot) => readonly Problem[];
+type Rule = (snapshot: Snapshot) => Problem | readonly Problem[] | undefined;
 type Of<Item> = (item: Item, snapshot: Snapshot) => Problem;
 
 function eachSource(matches: (source: SourceSnapshot, snapshot: Snapshot) => boolean, problem: Of<SourceSnapshot>): Rule {
@@ -225,33 +225,30 @@ const rules: readonly Rule[] = [
   ),
 ];
 
-function daemonStopped({ stopped, now }: Snapshot): Problem[] {
-  if (!stopped) return [];
-  return [
-    {
+function daemonStopped({ stopped, now }: Snapshot): Problem | undefined {
+  return (
+    stopped && {
       what: `No daemon runs; the state was last written ${ago(stopped.since, now)}.`,
       lost: 'Nothing is lost while the service keeps its log. The daemon collects it after the next start.',
       operation: 'start it (waybill run, or your service manager); the end of its log shows why it ended.',
-    },
-  ];
+    }
+  );
 }
 
-function collectionPaused({ journal, sinks }: Snapshot): Problem[] {
-  if (journal.paused === undefined) return [];
-  return [/^disk\b/.test(journal.paused) ? diskIsFull(journal) : journalIsFull(journal, sinks)];
+function collectionPaused({ journal, sinks }: Snapshot): Problem | undefined {
+  if (journal.paused === undefined) return undefined;
+  return /^disk\b/.test(journal.paused) ? diskIsFull(journal) : journalIsFull(journal, sinks);
 }
 
-function configurationRejected({ rejected, now }: Snapshot): Problem[] {
-  if (!rejected) return [];
+function configurationRejected({ rejected, now }: Snapshot): Problem | undefined {
+  if (!rejected) return undefined;
   const { since, problems: found } = rejected;
-  return [
-    {
-      what: `The configuration on disk is rejected for ${span((now - since) / 1e6)} (since ${rfc3339(since)}), ${counted(found.length, 'problem')}: ${found[0] ?? ''}.`,
-      lost: 'Nothing is lost: the daemon runs with the configuration before it. The next start would fail.',
-      operation: 'correct the file; waybill check --offline lists every problem.',
-      code: 'reload',
-    },
-  ];
+  return {
+    what: `The configuration on disk is rejected for ${span((now - since) / 1e6)} (since ${rfc3339(since)}), ${counted(found.length, 'problem')}: ${found[0] ?? ''}.`,
+    lost: 'Nothing is lost: the daemon runs with the configuration before it. The next start would fail.',
+    operation: 'correct the file; waybill check --offline lists every problem.',
+    code: 'reload',
+  };
 }
 
 function endingCertificates({ certificates = [], now }: Snapshot): Problem[] {
@@ -317,13 +314,7 @@ function sinkFails(sink: SinkSnapshot, snapshot: Snapshot): Problem {
   const message = lastError ?? trouble ?? 'the first attempt is still running';
   const isBlocked = sinkState(sink, snapshot) === 'blocked';
   const last = failingSince === undefined ? undefined : lasting(failingSince, snapshot);
-  const word = isBlocked
-    ? last === undefined
-      ? 'is blocked'
-      : `has been blocked for ${last}`
-    : last === undefined
-      ? 'fails'
-      : `has failed for ${last}`;
+  const word = last === undefined ? (isBlocked ? 'is blocked' : 'fails') : `has ${isBlocked ? 'been blocked' : 'failed'} for ${last}`;
   const tries = attempts === 0 ? '' : ` (${counted(attempts, 'attempt')})`;
   const retry = `at once after a repair: waybill sinks retry --sink ${id}`;
   return {

@@ -104,9 +104,7 @@ export function assessed(
   tz: string,
 ): { readonly report: LongLedgerReport; readonly found: Completeness } {
   const known = new Map(present.sources.map((source) => [source.id, source]));
-  const facts = sources.map(
-    ({ id, state }) => known.get(id) ?? { id, state, closeDelaySeconds: 0, serverNow: undefined, trouble: undefined, held: undefined },
-  );
+  const facts = sources.map(({ id, state }) => known.get(id) ?? { id, state, closeDelaySeconds: 0 });
   const found = completeness({ ...present, ...period, sources: facts, coverage });
   const { complete, delivered, final } = found;
   const summary = summaryOf(found, tz);

@@ -86,11 +86,11 @@ export function snapshotOf(db: Database, version: string, now: Micros, live: Liv
       pruned,
       paused: live.paused,
       directory: resolve(dirname(db.name)),
-      ...(live.commits === undefined ? {} : { commits: live.commits }),
+      ...(live.commits !== undefined && { commits: live.commits }),
     },
     sources,
     sinks: sinkSnapshots(db, head, now, live),
-    ...(live.stopped === undefined ? {} : { stopped: live.stopped }),
+    ...(live.stopped && { stopped: live.stopped }),
   };
 }
 
@@ -106,30 +106,24 @@ function sourceSnapshots(db: Database, now: Micros, live: LiveFacts): SourceSnap
     // Recounts are due by the clock that closes windows. Without `Date` the records determine the time.
     const due = view?.undated ? (view.undated.known ?? 0) : (view?.serverNow ?? now);
     const profile = stored === null ? {} : (storedJson(stored) as Profile);
+    const { suspension } = profile;
     const requested = live.requested?.(row.id, profile, now);
     return {
       ...row,
       // While the daemon is stopped, the configuration may have changed: shows the state that its next start will set.
       state: row.state === 'retired' || (live.configured?.includes(row.id) ?? true) ? row.state : 'unconfigured',
       // Of a source that is held before it is polled; the others report it themselves.
-      trouble: live.stopped || !profile.suspension ? undefined : suspensionMessage(profile.suspension),
+      trouble: live.stopped || !suspension ? undefined : suspensionMessage(suspension),
       windows: StateCounts.of(windowGroups(db, n, undefined, suspended.get(row.id))),
       recountsOverdue: overdue.get(n, due - 60_000_000)?.n ?? 0,
       closeDelaySeconds: live.closeDelaySeconds(row.id),
       // The last response of a stopped daemon is not older than `polledUntil`, except for the difference of the clocks.
       lastSuccess: live.stopped && row.polledUntil > 0 ? row.polledUntil : undefined,
       lastRecord: lastRecord ?? undefined,
-      lastError: undefined,
-      serverNow: undefined,
-      clockOffsetSeconds: undefined,
       delays: profile.delays,
       unread: requested === undefined ? undefined : unreadOf(db, row.id, requested),
-      held: profile.suspension && {
-        reason: profile.suspension.reason,
-        message: profile.suspension.message,
-        since: profile.suspension.since,
-      },
-      contradiction: profile.suspension?.reason === 'filter' ? profile.suspension.message : profile.visibility?.contradictions?.outside,
+      held: suspension && { reason: suspension.reason, message: suspension.message, since: suspension.since },
+      contradiction: suspension?.reason === 'filter' ? suspension.message : profile.visibility?.contradictions?.outside,
       ...(row.state === 'retired' && { retiredAt: retired.get(row.id)?.at ?? undefined }),
       ...view,
       backfills: history.filter(({ source }) => source === row.id).map((range) => ({ ...range, ...live.backfill?.(row.id, range) })),
@@ -154,13 +148,10 @@ function sinkSnapshots(db: Database, head: number, now: Micros, live: LiveFacts)
       id: row.id,
       type: row.type,
       state: live.stopped && row.state === 'active' ? 'stopped' : row.state,
-      trouble: undefined,
       acknowledged,
       lagSeconds: lag === 0 ? 0 : lagSeconds(db, acknowledged, now),
       deadLetters: deadLetters.get(row.id) ?? 0,
       unselected: unselected(db, row),
-      lastSuccess: undefined,
-      lastError: undefined,
       ...view,
       replay: view?.replay ?? stoppedReplay(replays.get(row.id)),
       lagEntries: lag,
@@ -233,11 +224,6 @@ function unanswered(id: string, live: LiveFacts): SourceSnapshot {
     windows: new StateCounts(),
     recountsOverdue: 0,
     closeDelaySeconds: live.closeDelaySeconds(id),
-    lastSuccess: undefined,
-    lastRecord: undefined,
-    lastError: undefined,
-    serverNow: undefined,
-    clockOffsetSeconds: undefined,
     ...live.source(id),
   };
 }
