@@ -69,7 +69,13 @@ export async function calibrate(source: Source, pageSize: number | 'auto', signa
   const first = whole ? begin(whole) : await beginOf(undefined, smallSizes);
   const one = await beginOf(1, [small, ...smallSizes]);
   const hasMore = (): boolean => [...answers.values()].some(({ items, total = 0 }) => Math.max(items.length, total) > small);
-  const firstPage = await firstPageOf(first, one, hasMore(), () => beginOf(0));
+  const firstPage = await firstPageOf(
+    first,
+    one,
+    hasMore(),
+    () => beginOf(0),
+    async () => begin(await ask(undefined, size)),
+  );
   for (let page = 2; answers.size === 0 && page <= maxUnreadable; page += 1) await beginOf(page);
   const [answer] = answers.values();
   if (!answer) throw thrown;
@@ -103,6 +109,8 @@ export async function emptyIsMissing(source: Source, pageSize: number, signal: A
 const comparedRecords = 20;
 /** Sizes of these pages while no larger page was readable, or after the service refused the size. */
 const smallSizes = [2, 1, usualSize] as const;
+/** Of this share of a page that two answers have in common, only records at its edge changed places. */
+const certainShare = 0.9;
 /** After an unreadable first page, this many records are tried one by one. */
 const maxUnreadable = 20;
 
@@ -139,16 +147,21 @@ function begin({ items }: Page): Begin {
   return items.slice(0, comparedRecords).map(({ received }) => Buffer.from(received).toString('latin1'));
 }
 
+/** The share of the records of a page that another, as long or longer, begins with: 0 to 1. */
+function shareOf(page: Begin, longer: Begin): number {
+  if (typeof page === 'string' || typeof longer === 'string' || page.length === 0) return String(page) === String(longer) ? 1 : 0;
+  const places = new Set(longer.slice(0, page.length));
+  return page.filter((record) => places.has(record)).length / page.length;
+}
+
 /**
  * True if a page shows the same places as another that is as long or longer. Half of the records suffice: at a page edge,
  * records of one time may change places, and new ones arrive.
  */
 function isSame(page: Begin, longer: Begin): boolean {
-  if (typeof page === 'string' || typeof longer === 'string' || page.length === 0) return String(page) === String(longer);
-  const places = new Set(longer.slice(0, page.length));
-  const shared = page.filter((record) => places.has(record)).length;
+  const share = shareOf(page, longer);
   // Without a record after them, only new ones can make a difference.
-  return shared * 2 > page.length || (shared * 2 === page.length && longer.length > page.length);
+  return share > 0.5 || (share === 0.5 && longer.length > page.length);
 }
 
 /**
@@ -157,8 +170,21 @@ function isSame(page: Begin, longer: Begin): boolean {
  * @param first  of the page without a number
  * @returns undefined if the records do not suffice: some services repeat their last page
  */
-async function firstPageOf(first: Begin, one: Begin, hasMore: boolean, beginOfZero: () => Promise<Begin>): Promise<number | undefined> {
-  if (isSame(one, first) && first !== 'unreadable') return hasMore ? 1 : undefined;
+async function firstPageOf(
+  first: Begin,
+  one: Begin,
+  hasMore: boolean,
+  beginOfZero: () => Promise<Begin>,
+  firstAgain: () => Promise<Begin>,
+): Promise<number | undefined> {
+  if (isSame(one, first) && first !== 'unreadable') {
+    if (!hasMore) return undefined;
+    if (shareOf(one, first) > certainShare) return 1;
+    // Records that arrived meanwhile, or are hidden, may have pushed the first page to the second.
+    if (shareOf(await firstAgain(), first) < 1) return undefined;
+    const zero = await beginOfZero();
+    return isSame(one, zero) || shareOf(zero, first) <= shareOf(one, first) ? 1 : undefined;
+  }
   const zero = await beginOfZero();
   if (one === 'unreadable' && zero === 'unreadable') return undefined;
   // While the first records arrive, an empty page 0 is as empty as the first page was.

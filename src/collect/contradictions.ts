@@ -168,7 +168,6 @@ export async function misread(
   isSettled: boolean,
   signal: AbortSignal,
 ): Promise<string | undefined> {
-  const { requester, handoff } = looking;
   const parts = copyOf(looking);
   const second = secondOf(time);
   const own = await findByTime(looking, { uid, time }, signal);
@@ -186,19 +185,28 @@ export async function misread(
   if (!own.isWhole) return undefined;
   const minute = Math.floor(time / minuteMicros) * minuteMicros + secondMicros;
   const inMinute = (await findRecord(parts, uid, { from: minute, to: minute + minuteMicros - 2 * secondMicros }, signal, true)).record;
-  if (inMinute) return `the time filter ignores seconds: it finds ${nameOf(inMinute)} only by whole minutes`;
-  for (const shift of shifts) {
-    await handoff.offer();
-    const { record } = await findRecord(parts, uid, secondOf(time + shift), signal, true);
-    if (record)
-      return `the time filter reads times ${hours(Math.abs(shift))} ${shift < 0 ? 'behind' : 'ahead of'} UTC: it finds ${nameOf(record)} at ${secondText(time + shift)}`;
-  }
+  const elsewhere = inMinute
+    ? `the time filter ignores seconds: it finds ${nameOf(inMinute)} only by whole minutes`
+    : await otherZone(looking, uid, time, signal);
+  // The filter may have become right meanwhile.
+  if (elsewhere !== undefined) return (await findRecord(parts, uid, second, signal)).record ? wide : elsewhere;
   if (wide !== undefined || !isSettled) return wide;
   // A record that was deleted in the meantime is no contradiction.
-  const again = await requester.ask(request, signal);
+  const again = await looking.requester.ask(request, signal);
   const shown = again.records.find((each) => each.uid === uid);
   if (!shown || (await findRecord(parts, uid, second, signal)).record) return undefined;
   return `the time filter does not find ${nameOf(shown)}, at its time or up to 14 h before or after it`;
+}
+
+/** @returns the offset of the filter, if it finds the record at another time */
+async function otherZone(looking: Looking, uid: string, time: Micros, signal: AbortSignal): Promise<string | undefined> {
+  for (const shift of shifts) {
+    await looking.handoff.offer();
+    const { record } = await findRecord(copyOf(looking), uid, secondOf(time + shift), signal, true);
+    if (record)
+      return `the time filter reads times ${hours(Math.abs(shift))} ${shift < 0 ? 'behind' : 'ahead of'} UTC: it finds ${nameOf(record)} at ${secondText(time + shift)}`;
+  }
+  return undefined;
 }
 
 /** Looks for a record in the query of its second, and once more if the answers do not show it. */

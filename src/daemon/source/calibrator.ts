@@ -1,5 +1,5 @@
 /**
- * Schedules calibration: at the first start, then weekly. Each result replaces the paging parameters; the log and a metric show a change.
+ * Schedules calibration: at the first start, then weekly, or hourly while the service shows too little. Each result replaces the paging parameters; the log and a metric show a change.
  * Only the first calibration delays the source.
  */
 import type { SourcePaging } from '../../collect/page-size.ts';
@@ -56,7 +56,8 @@ export class Calibrator {
       await store.setCalibration(await this.calibrate(signal), now());
       return true;
     }
-    const valid = calibration.preliminary ? hourMicros : weekMicros;
+    // Without a usable total nothing is proven, so its return is noticed soon.
+    const valid = calibration.preliminary || calibration.total === undefined ? hourMicros : weekMicros;
     if (now() - calibrated <= valid || now() < this.#retryAt) return false;
     try {
       await store.setCalibration(this.#use(await this.#parts.calibrateOnce(signal)), now());

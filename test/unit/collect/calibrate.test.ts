@@ -81,10 +81,20 @@ test.each([0, 1])('records of one time that change places do not hide the first 
         source.before = (request) => source.records.splice(at - 1, 2, ...(request.page === page ? pair.toReversed() : pair));
         source.switches.order = 'ignored';
         const found = await calibrate(source, 'auto', never);
-        expect([records, at, page, found.firstPage]).toEqual([records, at, page, firstPage]);
+        // One of two records on page 1 is another, and page 0 is the first page: the next calibration decides.
+        const isUnclear = records === 3 && at === 2 && page === 1 && firstPage === 1;
+        expect([records, at, page, found.firstPage]).toEqual([records, at, page, isUnclear ? undefined : firstPage]);
       }
     }
   }
+});
+
+test('records that arrive late between the requests push half of the first page to page 1: pages do not count from there', async () => {
+  const source = sourceOf({ firstPage: 0, beforeFirst: 'refused' }, 4);
+  source.before = (_request, count) => {
+    if (count === 2) for (const id of [101, 102]) source.add(id, base - id, 0);
+  };
+  expect((await calibrate(source, 'auto', never)).firstPage).not.toBe(1);
 });
 
 test('two records that become four between the requests, in the order of arrival, are no first page: pages count from 0', async () => {

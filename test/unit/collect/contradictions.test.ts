@@ -97,6 +97,24 @@ test.each([
   await expectHealed(it);
 });
 
+test('a filter that becomes right during the search for its offset is not accused', async () => {
+  const it = await twoDays({ reads: (time) => time + hour });
+  const matching = it.source.matching.bind(it.source);
+  let narrow = 0;
+  it.source.matching = (request, now) => {
+    const { startTime, endTime } = request.query;
+    const width = startTime && endTime ? Date.parse(`${endTime}Z`) - Date.parse(`${startTime}Z`) : 0;
+    // The query of a minute is the first that a right filter answers.
+    if (width > 0 && width <= 3_000) narrow += 1;
+    else if (width === 60_000 && narrow > 0) it.source.switches.reads = (time) => time;
+    return matching(request, now);
+  };
+  await it.runUntil(it.source.now() + 10 * minute);
+  expect(narrow).toBeGreaterThan(1);
+  expect(it.source.switches.reads(0)).toBe(0);
+  expect(it.lines.lines.filter(({ event }) => event === 'source.suspended')).toEqual([]);
+});
+
 test('daylight saving in the past: present records are found, and those of the summer are not', async () => {
   // Winter begins at 10:00 of the first day of the ledger; there is a record every three hours.
   const it = await begun({ after: 1.5 * day, pageSize: 100, switches: { reads: (time) => (time < base + 8 * hour ? time + hour : time) } });

@@ -57,7 +57,10 @@ test('calibrates at the first start, then weekly; a change is logged and counted
   expect(again.profile).toEqual({ calibration: { firstPage: 1, pageSize: 200, dated: true }, calibrated: at });
 });
 
-test('a calibration of a service with too few records is repeated after an hour', async () => {
+test.each([
+  ['with too few records', { ...found, preliminary: true }],
+  ['without a usable total', { ...found, total: undefined }],
+] as const)('a calibration of a service %s is repeated after an hour', async (_, short) => {
   const { journal } = await opened();
   const store = new ProfileStore(source, journal);
   let at = base;
@@ -65,8 +68,8 @@ test('a calibration of a service with too few records is repeated after an hour'
   const calibrator = new Calibrator({
     ...{ id: source, store, log: new Lines(), paging: new SourcePaging(systemClock), caps: { largest: 0 } },
     now: () => at,
-    calibrate: () => Promise.resolve({ ...found, preliminary: true }),
-    calibrateOnce: () => Promise.resolve((asked += 1) < 2 ? { ...found, preliminary: true } : found),
+    calibrate: () => Promise.resolve(short),
+    calibrateOnce: () => Promise.resolve((asked += 1) < 2 ? short : found),
     sizeOf: ({ pageSize }) => pageSize,
     meters: { calibrationChanged: () => undefined },
   });
