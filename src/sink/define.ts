@@ -1,7 +1,4 @@
-/**
- * The definition of a sink type: settings, formats, guarantee, check and open. The list of sinks (index.ts), the configuration schema, the
- * option tables and the contract suite use it.
- */
+/** The definition of a sink type, for the list of sinks (index.ts), the configuration schema, the option tables and the contract suite. */
 import type { z } from 'zod';
 import type { ProxySettings } from '../connect/proxy.ts';
 import type { Pem, Shown } from '../connect/trust.ts';
@@ -21,7 +18,6 @@ export interface Guarantee<Settings = unknown> {
   readonly losses: string;
 }
 
-/** One line of `waybill check`. */
 export interface Finding {
   readonly level: 'ok' | 'warning' | 'error';
   readonly message: string;
@@ -63,7 +59,6 @@ export interface SinkContext {
   readonly id: string;
   readonly log: Log;
   readonly clock: Clock;
-  /** The format of its messages. */
   readonly format: Format;
   /** True when the sink also gets ledger entries. */
   readonly ledger?: boolean;
@@ -91,7 +86,6 @@ export interface BatchDefaults {
 export interface SinkDefinition<Schema extends z.ZodObject = z.ZodObject> {
   readonly type: string;
   readonly summary: string;
-  /** The settings of this type. */
   readonly config: Schema;
   /** Accepted formats; the first is the default. */
   readonly formats: readonly [Format, ...Format[]];
@@ -138,7 +132,6 @@ export function defineSink<Schema extends z.ZodObject>(type: string, parts: Sink
   return { type, ...others, formats: acceptedFormats(formats, defaultFormat) };
 }
 
-/** The guarantee that a sink has with its settings. */
 export function guaranteeOf(
   { type, guarantees }: Pick<SinkDefinition, 'type' | 'guarantees'>,
   settings: Readonly<Record<string, unknown>>,

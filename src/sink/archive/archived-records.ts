@@ -6,10 +6,7 @@ import { signingKeysOf } from './key.ts';
 import { openStore } from './open-store.ts';
 import type { ArchiveSettings } from './settings.ts';
 
-/**
- * @param context  `id` is the sink of the archive
- * @param signal  ends reading, also while a server does not answer
- */
+/** @param context  `id` is the sink of the archive @param signal  ends reading, also while a server does not answer */
 export async function openArchivedRecords(
   settings: ArchiveSettings,
   context: SinkContext,

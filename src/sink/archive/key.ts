@@ -6,10 +6,7 @@ import type { ArchiveSettings } from './settings.ts';
 
 type Keys = Pick<ArchiveSettings, 'signingKey' | 'previousSigningKey'>;
 
-/**
- * The signing key of an archive, then `previousSigningKey` if it is set.
- * @throws WaybillError `sink_blocked`
- */
+/** The signing key of an archive, then `previousSigningKey` if it is set. @throws WaybillError `sink_blocked` */
 export function signingKeysOf({ signingKey, previousSigningKey }: Keys, id: string): readonly [KeyObject, ...KeyObject[]] {
   const key = signingKeyOf(signingKey, `sinks.${id}.signingKey`);
   return previousSigningKey ? [key, signingKeyOf(previousSigningKey, `sinks.${id}.previousSigningKey`)] : [key];

@@ -4,10 +4,7 @@ import type { WritableArchiveStore } from '../../archive/store.ts';
 import type { SinkContext } from '../define.ts';
 import { bucketTarget, type ArchiveSettings } from './settings.ts';
 
-/**
- * Loads the client of S3 only for an archive in a bucket.
- * @param signal  ends reading, and requests to a server, also while it does not answer
- */
+/** Loads the client of S3 only for an archive in a bucket. @param signal  ends reading, and requests that a server does not answer */
 export async function openStore(
   { directory = '', s3 }: Pick<ArchiveSettings, 'directory' | 's3'>,
   context: Pick<SinkContext, 'id' | 'clock' | 'ca' | 'proxy' | 'shown'>,

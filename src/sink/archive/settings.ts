@@ -114,10 +114,7 @@ export function placeOf({ directory = '', s3 }: Pick<ArchiveSettings, 'directory
   return s3 === undefined ? directory : `s3://${s3.bucket}/${s3.prefix ?? ''}`;
 }
 
-/**
- * An archive has one place. It proves the windows of its records, so it needs the ledger, and all records of a window or none. `start: archive:ID`
- * of any sink must name an archive.
- */
+/** An archive has one place, and proves windows: it needs the ledger and all records of each. `start: archive:ID` must name one. */
 export function archiveFaults(own: readonly WrittenSink[], all: readonly WrittenSink[]): readonly SettingFault[] {
   const ids = new Set(own.map(({ settings }) => settings['id']));
   return [...own.flatMap(ownFaults), ...all.flatMap((sink) => startFaults(sink, ids))];

@@ -126,9 +126,7 @@ export class ArchiveSink implements Sink {
     await this.#reportCheckpoint();
   }
 
-  /**
-   * Reports one checkpoint a day: its receiver can later prove that nothing before it was removed.
-   */
+  /** Reports one checkpoint a day: its receiver can later prove that nothing before it was removed. */
   async #reportCheckpoint(): Promise<void> {
     const day = Math.floor(this.#context.clock.now() / dayMs);
     const { note } = this.#writer;
@@ -238,8 +236,8 @@ async function assertKnown({ position }: ArchiveWriter, resumePoint: ResumePoint
 }
 
 /**
- * Refuses to begin a new archive when the archive with the earlier records is missing or was replaced. Also refuses to continue after a
- * checkpoint of a former key. The resume note has the origin of the archive and the id of the key that signed last: `waybill/…+…`.
+ * Refuses to begin a new archive when the one with the earlier records is missing or was replaced, and to continue after a checkpoint of a
+ * former key. The resume note has the origin of the archive and the id of the key that signed last: `waybill/…+…`.
  */
 function assertContinues(writer: ArchiveWriter, { journal, resumeNote, position: kept }: ResumePoint, id: string, action: string): void {
   const { position, origin, newestKey, signingKey } = writer;
@@ -269,7 +267,7 @@ function assertContinues(writer: ArchiveWriter, { journal, resumeNote, position:
     );
 }
 
-/** Adds the name of the sink to an error of the storage. Other errors have it already. */
+/** Adds the name of the sink to an error of the storage; others have it. */
 function failure(code: 'sink_unavailable' | 'sink_outcome_unknown', action: string, cause: unknown): WaybillError {
   const given = codeOf(cause);
   if (cause instanceof WaybillError && given !== 'sink_unavailable' && given !== 'sink_blocked') return cause;

@@ -1,7 +1,7 @@
 /**
  * Stamps the newest checkpoint of an archive once a UTC day (RFC 3161), in parallel to the sink: an authority that is down never stops
- * archiving. The position line of each segment has the hash of the newest token, so that the next checkpoint and its token cover the
- * earlier token (docs/evidence.md, "Time stamps"). The stamper requests a new token only after a checkpoint covers the last one.
+ * archiving. The position line of each segment has the hash of the newest token, so that the next checkpoint and its token cover it
+ * (docs/evidence.md, "Time stamps"). Only then a new token is requested.
  */
 import { createHash } from 'node:crypto';
 import { checkpointPath } from '../../archive/checkpoint.ts';
@@ -93,10 +93,7 @@ export class TimeStamper implements AsyncDisposable {
     await this.#parts.authority[Symbol.asyncDispose]();
   }
 
-  /**
-   * The clock of the authority counts: the local one may be wrong by days. After a restart only the local one is known; a wrong one
-   * then costs one more token.
-   */
+  /** By the authority's clock: the local one may be wrong by days. After a restart only the local one is known; it may cost one more token. */
   #isDue(): boolean {
     const { clock } = this.#parts;
     if (!this.#signed || (this.#newest?.checkpoint ?? 0) < this.#keyChangedAt) return true;

@@ -1,7 +1,4 @@
-/**
- * The client of Elasticsearch: one request gives one response, for any status; callers interpret it. Like all connections, it uses
- * src/connect for trust, proxy and their errors: the library's undici connections cannot use a proxy.
- */
+/** The client of Elasticsearch: one request gives one response, for any status. The library's own connections cannot use a proxy. */
 import { gzip } from 'node:zlib';
 import { promisify } from 'node:util';
 import type { Client } from '@elastic/elasticsearch';
@@ -18,7 +15,6 @@ interface Request {
   readonly method: 'GET' | 'POST' | 'PUT' | 'DELETE' | 'HEAD';
   readonly path: string;
   readonly query?: Readonly<Record<string, string>>;
-  /** A JSON body. */
   readonly json?: unknown;
   /** Lines of JSON, for `_bulk`; sent compressed. */
   readonly lines?: Buffer;
@@ -122,7 +118,7 @@ export class ElasticClient implements AsyncDisposable {
   /**
    * Sends one request to the next reachable node. @returns the response, for any status
    * @throws WaybillError `sink_unavailable` (nothing was sent), `sink_blocked` (nothing was sent, an operator must act),
-   *         `sink_outcome_unknown`; or the signal's reason
+   *   `sink_outcome_unknown`; or the signal's reason
    */
   async request(request: Request, signal: AbortSignal): Promise<Answer> {
     const body = request.lines === undefined ? undefined : await compressed(request.lines, { level: 1 });
@@ -244,11 +240,7 @@ function answerOf(status: number, given: unknown, headers: Readonly<Record<strin
   return { status, body, error, retryAfterMs: retryAfter(headers['retry-after']), isElasticsearch };
 }
 
-/**
- * Runs code that reads a response. If the response has an unexpected form, throws an error of this
- * sink.
- * @param code  of that error: `sink_unavailable` when the request stores nothing
- */
+/** Runs code that reads a response. @param code  of the error for an unexpected form: `sink_unavailable` when the request stores nothing */
 export async function understood<Result>(
   id: string,
   code: 'sink_unavailable' | 'sink_outcome_unknown',

@@ -9,10 +9,7 @@ import { credentialsOf, type ElasticsearchSettings } from './settings.ts';
 /** Timeout of the authentication request, ms. */
 const authenticateMs = 10_000;
 
-/**
- * Requests the authenticated user, so that errors of address, trust or credentials appear before the first batch.
- * @throws WaybillError `sink_unavailable`, `sink_blocked`
- */
+/** Shows errors of address, trust or credentials before the first batch. @throws WaybillError `sink_unavailable`, `sink_blocked` */
 export async function authenticate(
   client: ElasticClient,
   settings: ElasticsearchSettings,

@@ -1,6 +1,6 @@
 /**
- * The sink `elasticsearch`, versions 8 and 9: a data stream, or indices named by the time of the event. The uid of an event is its `_id`, so
- * that an index stores it only once. A search resolves an uncertain outcome.
+ * The sink `elasticsearch`, versions 8 and 9: a data stream, or indices named by the time of the event. The uid is the `_id`, so that an
+ * index stores an event once. A search resolves an uncertain outcome.
  */
 import { defineSink } from '../define.ts';
 import { dataStreamOf, elasticsearchSettings, targetFaults } from './settings.ts';

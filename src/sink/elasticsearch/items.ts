@@ -1,7 +1,4 @@
-/**
- * Interprets responses of `_bulk` (docs/guarantees.md, "Elasticsearch"). HTTP 200 says nothing about the items: each has its own status.
- * Rejects a message only for a reason in its document. Pure.
- */
+/** Interprets responses of `_bulk` (docs/guarantees.md, "Elasticsearch"). Rejects a message only for a reason in its document. Pure. */
 import { membersOf } from '../../record/json-object.ts';
 import { quote } from '../../errors/quote.ts';
 
@@ -59,9 +56,9 @@ export function errorFrom(given: unknown): ItemError | undefined {
 }
 
 /**
- * `duplicate`: the `_id` exists already. `dropped`: by a pipeline. `failure_store`: the document is in the failure store. `rejected`: the
- * document is invalid. `retryable`: an overload or a failure of a node, which passes. `suspect`: the document or the target, for example its
- * pipeline or a privilege, is the cause; the fate of the other documents shows which. `unexpected`: the response has an unknown form.
+ * `duplicate`: the `_id` exists. `dropped`: by a pipeline. `failure_store`: the document is there. `rejected`: it is invalid. `retryable`:
+ * an overload or a failure of a node, which passes. `suspect`: the document or the target, for example its pipeline or a privilege, is the
+ * cause; the fate of the other documents shows which. `unexpected`: the response has an unknown form.
  */
 type ItemResult = 'delivered' | 'duplicate' | 'dropped' | 'failure_store' | 'rejected' | 'retryable' | 'suspect' | 'unexpected';
 
@@ -128,10 +125,7 @@ export function plainText(error: ItemError | undefined): string {
   return (isPlain || error?.isLimit === true) && reason !== '' ? `${type}: ${reason}` : type;
 }
 
-/**
- * The result of a request with a status other than 200. `rejected`: too large, or a message in it is invalid: halve it. `unknown`: some of
- * its messages may be stored.
- */
+/** For a status other than 200. `rejected`: too large, or a message is invalid: halve it. `unknown`: some messages may be stored. */
 export type RequestResult = 'rejected' | 'retryable' | 'blocked' | 'unknown';
 
 /** @param isElasticsearch  the server itself answers, not a proxy in front of it, which may dislike the content of a message */

@@ -1,6 +1,6 @@
 /**
- * Searches which records a data stream has already: `_id` is unique only within one backing index (elastic/elasticsearch issue 44794), so
- * after a rollover the same uid would be stored again.
+ * Searches which records a data stream has: `_id` is unique only within one backing index (elastic/elasticsearch issue 44794), so after a
+ * rollover the same uid would be stored again.
  */
 import { WaybillError } from '../../errors/errors.ts';
 import type { ElasticClient } from './client.ts';
@@ -42,10 +42,7 @@ export class Reader {
     this.#id = id;
   }
 
-  /**
-   * The stored uids among these: none in a missing stream; undefined without the privilege to read.
-   * @throws WaybillError `sink_unavailable`, `sink_blocked`
-   */
+  /** None in a missing stream; undefined without the privilege to read. @throws WaybillError `sink_unavailable`, `sink_blocked` */
   async has(target: string, uids: readonly string[], signal: AbortSignal): Promise<Set<string> | undefined> {
     if (!(await this.#refresh(target, signal))) return new Set();
     return present(uids, (part) => {
@@ -54,10 +51,7 @@ export class Reader {
     });
   }
 
-  /**
-   * The time of the newest event in a data stream, ms since 1970; null for an empty or missing stream; undefined without the privilege to
-   * read.
-   */
+  /** When the newest event happened, ms since 1970; null for an empty or missing stream; undefined without the privilege to read. */
   async newest(target: string, signal: AbortSignal): Promise<number | null | undefined> {
     if (!(await this.#refresh(target, signal))) return null;
     const sort = [{ '@timestamp': { order: 'desc', unmapped_type: 'date', numeric_type: 'date' } }];

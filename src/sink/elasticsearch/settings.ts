@@ -1,7 +1,4 @@
-/**
- * The settings of the sink `elasticsearch`, and values derived from them: addresses, the target of
- * a record, credentials.
- */
+/** The settings of the sink `elasticsearch`, and values derived from them: addresses, the target of a record, credentials. */
 import { z } from 'zod';
 import { httpsUrl, line, oneOrMany, secret, text } from '../../settings/values.ts';
 import { remember } from '../../errors/secrets.ts';
@@ -101,7 +98,6 @@ export function patternsOf(settings: ElasticsearchSettings): readonly string[] {
   return [patternOf(settings), ...(index === undefined ? [patternOf({ ...settings, dataset: ledgerDataset(dataset) })] : [])];
 }
 
-/** The index pattern of the records that the sink may write. */
 export function patternOf({ index, dataset, namespace }: ElasticsearchSettings): string {
   return (index ?? `logs-${dataset}-${namespace}`).replace(/\{[^}]+\}/g, '*');
 }

@@ -118,10 +118,7 @@ export class ElasticsearchSink implements Sink {
     return there.size === 0 ? batch.messages : batch.messages.filter(({ uid }) => !there.has(uid));
   }
 
-  /**
-   * The time, ms, of the newest event in a data stream before this state first wrote to it; null
-   * for none. The stream may contain earlier events of an earlier state or a second installation.
-   */
+  /** The time, ms, of the newest event that another writer had written to a data stream before this state first did; null for none. */
   async #mark(target: string, signal: AbortSignal): Promise<number | null> {
     const known = this.#progress.get(target);
     if (known !== undefined) return known;

@@ -1,7 +1,4 @@
-/**
- * The mapping, the pipeline and the templates of `content/elasticsearch/`, adapted to a sink and to the version of its server: features that
- * the version lacks are omitted.
- */
+/** The mapping, pipeline and templates of `content/elasticsearch/` for a sink, without features that its server's version lacks. */
 import { ledgerDataset } from '../../model/event.ts';
 import { readFileSync } from 'node:fs';
 import { quote } from '../../errors/quote.ts';
@@ -12,7 +9,6 @@ import { plainText } from './items.ts';
 import { membersOf } from '../../record/json-object.ts';
 import { credentialsOf, patternOf, patternsOf, type ElasticsearchSettings } from './settings.ts';
 
-/** The facts about a server that determine the installation. */
 export interface ServerFacts {
   /** `[8, 19]`; undefined when the key lacks the privilege. */
   readonly version: readonly [major: number, minor: number] | undefined;
@@ -28,7 +24,6 @@ export interface Retention {
   readonly by: 'ilm' | 'lifecycle';
 }
 
-/** One request of the installation. */
 interface Step {
   readonly path: string;
   readonly body: object;
@@ -136,8 +131,7 @@ export async function factsOf(client: ElasticClient, signal: AbortSignal): Promi
 }
 
 /**
- * Installs templates and pipeline; may be run again.
- * @returns the installed paths
+ * Installs templates and pipeline; may be run again. @returns the installed paths
  * @throws WaybillError `sink_blocked` when a privilege is missing or the server rejects a request; `sink_unavailable`
  */
 export async function install(

@@ -22,7 +22,6 @@ export async function openFile(path: string, id: string): Promise<FileHandle> {
   }
 }
 
-/** Opens the position file. Creates its folder. */
 export async function openPositionFile(path: string, id: string): Promise<FileHandle> {
   const file = sideFile(path, 'position');
   const folder = dirname(file);
@@ -36,10 +35,7 @@ export async function openPositionFile(path: string, id: string): Promise<FileHa
   return openFile(file, id);
 }
 
-/**
- * Rejects a file with several names: a lock applies to one name, and two writers would overwrite each
- * other's lines.
- */
+/** Rejects a file with several names: a lock applies to one name, and two writers would overwrite each other's lines. */
 export function linksWords(links: number): string {
   return `the file has ${links} hard links, and another process may write it under another name: keep one name`;
 }

@@ -1,5 +1,5 @@
 /**
- * Compresses rotated files, one at a time, while the sink writes. Deletes the plain file only when the compressed file and its name are on
+ * Compresses rotated files, one at a time, while the sink writes. Deletes the plain file only when the compressed one and its name are on
  * disk. After a kill, an unfinished compression starts again.
  */
 import { constants, createReadStream } from 'node:fs';
@@ -29,7 +29,7 @@ export class Compressor implements AsyncDisposable {
     this.#log = log;
   }
 
-  /** Compresses rotated files, after a compression that runs. A file that fails stays unchanged until the next call. */
+  /** A file that fails stays unchanged until the next call. */
   begin(): void {
     this.#isDue = true;
     this.#running ??= this.#run().finally(() => (this.#running = undefined));

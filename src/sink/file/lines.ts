@@ -1,7 +1,4 @@
-/**
- * Joins the messages of a batch to lines in one reused buffer: a batch is a megabyte or more, and a new buffer for each would cause garbage
- * collection.
- */
+/** Joins messages to lines in one reused buffer: a new one for each batch, a megabyte or more, would cause garbage collection. */
 import type { Message } from '../../model/sink.ts';
 
 const lineBreak = 0x0a;

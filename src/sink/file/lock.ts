@@ -1,7 +1,4 @@
-/**
- * Ensures that only one process writes a file: the writer holds a lock file (settings/side-file.ts). Each process writes at the end that it knows, so a second
- * process would truncate and overwrite lines.
- */
+/** The lock file of a writer (settings/side-file.ts): each process writes at the end that it knows, so a second would overwrite lines. */
 import { statSync } from 'node:fs';
 import { realpath } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
@@ -22,9 +19,8 @@ interface Held {
 const held = new Map<string, Held>();
 
 /**
- * Acquires the lock of a file for one more sink instance of this process.
+ * Acquires the lock of a file for one more sink instance of this process. @returns the function that releases it; call it once
  * @param path  of the sink's file, absolute; its directory exists
- * @returns the function that releases it; call it once
  * @throws WaybillError `sink_blocked` while another process holds it, or when the file system does not support it
  */
 export async function lockFor(path: string, id: string): Promise<() => void> {

@@ -1,6 +1,6 @@
 /**
- * The position file (settings/side-file.ts): two slots with checksums, written alternately, so that a kill during a write leaves the other slot.
- * The sink does not sync it: a lost write leaves an older slot, and the resume note in the journal may have a newer position.
+ * The position file (settings/side-file.ts): two slots with checksums, written alternately, so that a kill leaves one. The sink does not
+ * sync it: a lost write leaves an older slot, and the resume note in the journal may have a newer position.
  */
 import { createHash } from 'node:crypto';
 import type { FileHandle } from 'node:fs/promises';

@@ -1,7 +1,4 @@
-/**
- * Rotation by size and interval. A rotated file is named `<path>.20261121T230000.000Z`: names sort by time. Times are UTC: an interval of a
- * day ends at midnight UTC.
- */
+/** Rotation by size and interval, in UTC. A rotated file is named `<path>.20261121T230000.000Z`: names sort by time. */
 import { lstat, rename } from 'node:fs/promises';
 import { basename, dirname } from 'node:path';
 import { sideFile } from '../../settings/side-file.ts';
@@ -14,10 +11,7 @@ export interface RotateSettings {
   readonly interval?: number | undefined;
 }
 
-/**
- * True when the sink must rotate the file before it writes these bytes. An empty file needs no rotation.
- * @param since  ms since 1970: start of the file
- */
+/** True when a file must be rotated before these bytes; never for an empty file. @param since  ms since 1970: start of the file */
 export function isRotationDue(rotate: RotateSettings, length: number, since: number, bytes: number, now: number): boolean {
   if (length === 0) return false;
   const { size = Infinity, interval } = rotate;

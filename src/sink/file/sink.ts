@@ -1,6 +1,6 @@
 /**
- * Writes a file, each line exactly once: appends and syncs a batch before its acknowledgement, and truncates bytes beyond the acknowledged
- * position at the next open. Rotates the file, and detects before each batch that another program (logrotate) renamed it.
+ * Writes a file, each line exactly once: appends and syncs a batch before its acknowledgement, and truncates further bytes at the next
+ * open. Rotates the file, and detects before each batch that another program (logrotate) renamed it.
  */
 import { stat, type FileHandle } from 'node:fs/promises';
 import { dirname, resolve } from 'node:path';
@@ -217,7 +217,7 @@ export class FileSink implements Sink {
   }
 
   /**
-   * Continues with the new file at the path after another program renamed the file. A file that was deleted, or is shorter than its accepted
+   * Continues with the new file at the path after another program renamed the file. One that was deleted, or is shorter than its accepted
    * length, has lost delivered lines: reports the loss before the next write.
    */
   async #followPath(): Promise<void> {
@@ -246,7 +246,7 @@ export class FileSink implements Sink {
     await this.#beginHere();
   }
 
-  /** Rotates the file. Commits acknowledgements first, because the sink never reads a rotated file again. */
+  /** Commits acknowledgements first, because the sink never reads a rotated file again. */
   async #rotateFile(): Promise<void> {
     // mutant: commit-before-rotation
     await this.#resumePoint.commitResumeNote(this.#resumeNote());
@@ -260,7 +260,6 @@ export class FileSink implements Sink {
     return this.#rotate !== undefined && isRotationDue(this.#rotate, this.#length, this.#since, bytes + messages.length, this.#clock.now());
   }
 
-  /** Opens the present file at the path for writing. */
   async #openPath(): Promise<void> {
     const handle = await openFile(this.#path, this.#id);
     try {
@@ -306,9 +305,8 @@ export class FileSink implements Sink {
   }
 
   /**
-   * Reserves the file for this sink while the process runs: a second sink would truncate the lines of the first as unacknowledged. A later
-   * instance of the same sink may open the file, and so may another sink by the same path, after this one was closed: the position file there
-   * names this one.
+   * Reserves the file for this sink while the process runs: a second one would truncate the lines of the first as unacknowledged. A later
+   * instance of this sink may open it, and after its close another sink by the same path: the position file there names this one.
    */
   #hold(name: FileName): void {
     const isTaken = ({ by, path }: { readonly by: FileSink | undefined; readonly path: string }): boolean =>

@@ -11,7 +11,7 @@ import { TokenSource } from './token.ts';
 /** The broker's default of `message.max.bytes`. */
 const usualMessageBytes = 1_048_588;
 
-/** The broker's default of `log.retention.hours`: a week. */
+/** A week, the broker's default of `log.retention.hours`. */
 const usualRetentionMs = 604_800_000;
 
 /** A separate transactional id: a check must not fence a running sink. */

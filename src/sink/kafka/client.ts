@@ -1,6 +1,6 @@
 /**
- * The interface between the sink and a Kafka client. kafkajs.ts implements it with kafkajs; another client can replace it. Every error is a
- * WaybillError: `sink_blocked`, `sink_refused`, `sink_unavailable` or `sink_outcome_unknown`.
+ * A Kafka client as the sink uses it; kafkajs.ts implements it. Every error is a WaybillError: `sink_blocked`, `sink_refused`,
+ * `sink_unavailable` or `sink_outcome_unknown`.
  */
 import type { KafkaRecord } from './messages.ts';
 import type { ReadRecord } from './progress.ts';
@@ -25,7 +25,7 @@ export interface Owner {
 }
 
 export interface KafkaClient extends AsyncDisposable {
-  /** The facts about a topic; undefined when it does not exist. `setting`: the setting that names it. */
+  /** Undefined when the topic does not exist. `setting` names the topic. */
   topic(name: string, setting: string): Promise<TopicFacts | undefined>;
   /** Creates a topic with one partition and the default replication factor. An existing topic stays unchanged. */
   create(name: string, config: Readonly<Record<string, string>>, setting: string): Promise<void>;

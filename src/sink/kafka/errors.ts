@@ -1,7 +1,4 @@
-/**
- * Converts errors of the client, by their cause. Ignores `retriable`: after exhausted retries, the cause may still be a broker that is
- * only down. Pure.
- */
+/** Converts errors of the client by their cause, not by `retriable`: after exhausted retries a broker may still be only down. Pure. */
 import { WaybillError, type ErrorCode } from '../../errors/errors.ts';
 import { quote } from '../../errors/quote.ts';
 
@@ -62,9 +59,7 @@ export function isNamed(thrown: unknown, requested: string): boolean {
   return causesOf(thrown).some(({ name }) => name === requested);
 }
 
-/**
- * @param sent  true: a part of a batch may have been sent, so an unknown error becomes `sink_outcome_unknown`, else `sink_unavailable`
- */
+/** @param sent  true: a part of a batch may have been sent, so an unknown error becomes `sink_outcome_unknown`, else `sink_unavailable` */
 export function translate(thrown: unknown, { id, what, setting }: Attempt, sent: boolean): WaybillError {
   const own = causesOf(thrown).find((cause) => cause instanceof WaybillError);
   if (own instanceof WaybillError) return own;

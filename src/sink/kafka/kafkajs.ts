@@ -23,9 +23,8 @@ const once = { retries: 0 };
 const connectMs = 10_000;
 const closeMs = 2_000;
 /**
- * A longer wait for records would delay the end of the reader. After a broken connection, the reader
- * joins its group as a new member once the session of the old member has expired: 6 s is the shortest
- * session that brokers permit by default.
+ * A longer wait for records would delay the end of the reader. After a broken connection, the reader joins its group as a new member once
+ * the session of the old one has expired: 6 s is the shortest that brokers permit by default.
  */
 const readTimes = { maxWaitTimeInMs: 100, sessionTimeout: 6_000, rebalanceTimeout: 6_000, heartbeatInterval: 2_000 };
 /** Maximum reads of a topic after its creation, and the time between two. */
@@ -51,10 +50,7 @@ export class KafkaJsClient implements KafkaClient {
   /** The reason why no coordinator was found, which kafkajs only logs. */
   #noCoordinator: unknown;
 
-  /**
-   * @param wasOpen  true if these settings have worked before: a broker that ends a connection is then
-   * restarting, and does not lack SASL
-   */
+  /** @param wasOpen  these settings have worked before: a broker that ends a connection is then restarting, and does not lack SASL */
   constructor(settings: KafkaSettings, context: SinkContext, tokens: TokenSource | undefined, wasOpen = false) {
     this.#wasOpen = wasOpen;
     quietTimers();
@@ -291,7 +287,6 @@ export class KafkaJsClient implements KafkaClient {
     return Promise.race([work, this.#refusal.promise]);
   }
 
-  /** Raises the client's log level to debug while the call runs. */
   async #withDebugLog<Result>(work: () => Promise<Result>): Promise<Result> {
     const logger = this.#kafka.logger();
     logger.setLogLevel(kafkajs.logLevel.DEBUG);
@@ -328,7 +323,6 @@ kafkajs.CompressionCodecs[kafkajs.CompressionTypes.ZSTD] = () => ({
   decompress: async (buffer: Buffer) => zstdDecompressSync(buffer),
 });
 
-/** The compression of this client. */
 export const compress: Readonly<Record<KafkaSettings['compression'], (bytes: Uint8Array) => Uint8Array>> = {
   none: (bytes) => bytes,
   gzip: (bytes) => gzipSync(bytes),

@@ -25,10 +25,7 @@ export function keyed(message: Message, { topic, key }: Pick<KafkaSettings, 'top
   };
 }
 
-/**
- * The partition of a key, as Kafka's own clients choose it: murmur2 of its UTF-8 bytes, without the
- * sign, modulo the number of partitions.
- */
+/** As Kafka's own clients choose it: murmur2 of the key's UTF-8 bytes, without the sign, modulo the number of partitions. */
 export function partitionFor(key: string, partitions: number): number {
   return (murmur2(Buffer.from(key)) & 0x7fffffff) % partitions;
 }
@@ -57,9 +54,8 @@ const maxRecords = 1_000;
 const recordOverhead = 70;
 
 /**
- * Divides a batch into requests, which are sent in order: the messages of a partition keep their
- * order. For each partition, a request has at most the allowed bytes. If a single record is longer, it
- * is the only record of its partition in a request: compression may make it fit.
+ * Divides a batch into requests, sent in order, so that the messages of a partition keep their order. For each partition a request has at
+ * most the allowed bytes, or a single longer record: compression may make it fit.
  * @param bytesOf  the largest batch of a topic, in bytes
  */
 export function rounds(records: readonly KafkaRecord[], bytesOf: (topic: string) => number): KafkaRecord[][] {
@@ -81,15 +77,11 @@ export function rounds(records: readonly KafkaRecord[], bytesOf: (topic: string)
   return made;
 }
 
-/**
- * Minimum bytes of a batch of one record in addition to key, value and headers (Kafka documentation,
- * "Record Batch": 61 bytes, and 7 of the record).
- */
+/** Minimum bytes of a batch of one record besides key, value and headers (Kafka documentation, "Record Batch": 61, and 7 of the record). */
 const batchOverhead = 68;
 
 /**
- * True if the record exceeds the limit even in a separate batch. Brokers compare
- * `max.message.bytes` with the compressed batch.
+ * True if the record exceeds the limit even in a separate batch. Brokers compare `max.message.bytes` with the compressed batch.
  * @param compressed  the value as the batch would contain it
  */
 export function isTooLong({ key, value, headers }: KafkaRecord, maxBytes: number, compressed: (value: Uint8Array) => Uint8Array): boolean {

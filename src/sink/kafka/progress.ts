@@ -1,7 +1,6 @@
 /**
- * The records of the progress topic. The key `<id>` holds the position of a sink; it is written in
- * the transaction of the messages that it acknowledges. Each open writes `<id>/open`, which marks the
- * end for the reader. Pure.
+ * The records of the progress topic. The key `<id>` holds the position of a sink, written in the transaction of the messages that it
+ * acknowledges. Each open writes `<id>/open`, which marks the end for the reader. Pure.
  */
 import { WaybillError } from '../../errors/errors.ts';
 import { objectIn } from '../../record/json-object.ts';
@@ -36,10 +35,7 @@ export function holdsPosition(records: readonly ReadRecord[], id: string): boole
   return records.some(({ key }) => key === id);
 }
 
-/**
- * The last position of the sink in a progress topic.
- * @throws WaybillError `sink_blocked`: another sink or journal also writes to the topic
- */
+/** The last position of the sink in a topic. @throws WaybillError `sink_blocked`: another sink or journal also writes to it */
 export function lastProgress(records: readonly ReadRecord[], id: string, journal: string, topic: string): Progress | undefined {
   const all = ownProgress(records, id, topic);
   const begin = all.findLastIndex(({ progress }) => progress.adopted === true && progress.journal === journal);
@@ -65,10 +61,7 @@ interface Found {
   readonly progress: Progress;
 }
 
-/**
- * The positions of this sink in a topic, of any journal.
- * @throws WaybillError `sink_blocked`: another program also writes to the topic
- */
+/** The positions of this sink in a topic, of any journal. @throws WaybillError `sink_blocked`: another program also writes to the topic */
 export function ownProgress(records: readonly ReadRecord[], id: string, topic: string): readonly Found[] {
   return records.flatMap(({ offset, key, value }) => {
     if (key === openKey(id)) return [];

@@ -1,7 +1,6 @@
 /**
- * Reads the announced lengths of a broker's responses from the stream. A response is a length of four
- * bytes and that many bytes (Kafka protocol, "Protocol Primitive Types" and "Common Request and
- * Response Structure"). The client holds a response in memory until it is complete.
+ * Reads the announced lengths of a broker's responses: four bytes before each (Kafka protocol, "Protocol Primitive Types" and "Common
+ * Request and Response Structure"). The client holds a response in memory until it is complete.
  */
 
 /** More than any expected response: a fetch returns at most 10 MiB. */
@@ -14,10 +13,7 @@ export class AnswerLengths {
   /** Missing bytes of the response. */
   #left = 0;
 
-  /**
-   * Reads the next bytes of the stream.
-   * @returns the first announced length above `maxAnswerBytes`; the bytes after it are not read
-   */
+  /** @returns the first announced length above `maxAnswerBytes`; the bytes after it are not read */
   read(bytes: Buffer): number | undefined {
     for (let at = 0; at < bytes.length;) {
       if (this.#left > 0) {

@@ -1,7 +1,4 @@
-/**
- * The output of `waybill setup kafka` for the administrator of a cluster: topics, privileges, and a
- * consumer that reads committed records. Reads no file except `tls.cert`.
- */
+/** The topics, privileges and a consumer that an administrator of a cluster sets up for a sink. Reads no file except `tls.cert`. */
 import { X509Certificate } from 'node:crypto';
 import { messageOf } from '../../errors/errors.ts';
 import { progressConfig, progressTopicOf, topicsOf, type KafkaSettings } from './settings.ts';
@@ -51,10 +48,7 @@ export function setupText(id: string, settings: KafkaSettings, sources: readonly
   return `${lines.join('\n')}\n`;
 }
 
-/**
- * Attribute types that Java writes by name in RFC 2253 (X500Principal.getName). It writes others as
- * an OID with a hexadecimal value.
- */
+/** Attribute types that Java writes by name in RFC 2253 (X500Principal.getName). It writes others as an OID with a hexadecimal value. */
 const namedTypes = new Set(['CN', 'C', 'L', 'ST', 'O', 'OU', 'STREET', 'DC', 'UID']);
 
 /** The sink's principal at the brokers: its SASL user, else the subject of its client certificate. */

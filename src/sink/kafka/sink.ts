@@ -1,7 +1,6 @@
 /**
- * Sends to Kafka. With `exactlyOnce`, one transaction commits messages and position: consumers that read committed see each message once.
- * Three rules follow from the client's sequence numbers (docs/guarantees.md, "Kafka"): one send at a time, no use of a producer after an
- * error, and no reliance on its idempotence.
+ * Sends to Kafka. With `exactlyOnce`, one transaction commits messages and position. Three rules follow from the client's sequence numbers
+ * (docs/guarantees.md, "Kafka"): one send at a time, no use of a producer after an error, and no reliance on its idempotence.
  */
 import { addAbortListener } from 'node:events';
 import { randomUUID } from 'node:crypto';
@@ -19,9 +18,7 @@ import type { TokenSource } from './token.ts';
 const batchBytesUsual = 1_000_000;
 /** The resume note of a batch without a transaction: any position in the progress topic is older. */
 const notInTransactions = '';
-/**
- * The search for the last position starts this many records before the end of the progress topic.
- */
+/** The search for the last position starts this many records before the end of the progress topic. */
 const lookBack = 1_000n;
 /** The client's sequence numbers overflow at 2^31: a producer is replaced long before. */
 const maxMessages = 1_000_000_000;

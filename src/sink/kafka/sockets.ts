@@ -1,7 +1,6 @@
 /**
- * The connections of one Kafka client. Waybill creates them instead of kafkajs, for three reasons:
- * they verify certificates like every other connection; errors keep the reason for a rejected
- * certificate; and an ended client cannot send, because it has no connections and gets no new ones.
+ * The connections of one Kafka client, created here and not by kafkajs: they verify certificates like every other connection; errors keep
+ * the reason for a rejected certificate; and an ended client cannot send, because it has no connections and gets no new ones.
  */
 import { connect as connectTcp, isIP, type Socket } from 'node:net';
 import { connect as connectTls, type SecureContext } from 'node:tls';

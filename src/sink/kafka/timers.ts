@@ -1,7 +1,6 @@
 /**
- * kafkajs 2.2.4 starts a timer after each response, even if no request waits. Without throttling its
- * delay is negative, and Node 24 prints a warning. Each timer starts the next one, so the process
- * wakes up a thousand times a second. A timer is needed only while a request waits.
+ * kafkajs 2.2.4 starts a timer after each response, even if no request waits. Without throttling its delay is negative: Node 24 prints a
+ * warning, and as each timer starts the next, the process wakes up a thousand times a second. Only a waiting request needs a timer.
  */
 import { createRequire } from 'node:module';
 

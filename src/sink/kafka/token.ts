@@ -1,7 +1,4 @@
-/**
- * Tokens for SASL OAUTHBEARER by the grant client_credentials (RFC 6749 section 4.4). All connections
- * share a token until 80 % of its lifetime.
- */
+/** Tokens for SASL OAUTHBEARER by client_credentials (RFC 6749 section 4.4). All connections share one until 80 % of its lifetime. */
 import { Connection } from '../../connect/connection.ts';
 import { objectIn } from '../../record/json-object.ts';
 import { quote } from '../../errors/quote.ts';
@@ -31,8 +28,8 @@ export class TokenSource implements AsyncDisposable {
   }
 
   /**
-   * @throws WaybillError `sink_blocked` when the token endpoint refuses the request, `sink_unavailable` when it is unreachable. Marks the
-   * error as final: otherwise kafkajs would request tokens in a loop.
+   * @throws WaybillError `sink_blocked` when the token endpoint refuses the request, `sink_unavailable` when it is unreachable. It is
+   *   marked as final: otherwise kafkajs would request tokens in a loop.
    */
   async get(): Promise<string> {
     const now = this.#context.clock.monotonic();

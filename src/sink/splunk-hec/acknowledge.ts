@@ -1,7 +1,6 @@
 /**
- * Waits until Splunk has indexed the sent requests. Splunk reports `true` for an acknowledgement
- * once, and then forgets it. `false` means pending, failed or unknown, so only a time limit
- * decides.
+ * Waits until Splunk has indexed the sent requests. Splunk reports `true` for an acknowledgement once, and then forgets it. `false` means
+ * pending, failed or unknown, so only a time limit decides.
  */
 import { WaybillError, messageOf } from '../../errors/errors.ts';
 import type { Clock } from '../../model/time.ts';
@@ -16,8 +15,7 @@ const maxWait = 300_000;
 
 /**
  * Resolves when the channel has acknowledged all of these ids.
- * @throws WaybillError `sink_outcome_unknown` if Splunk does not know the channel, or after five
- * minutes; or the reason of the signal
+ * @throws WaybillError `sink_outcome_unknown` if Splunk does not know the channel, or after five minutes; or the reason of the signal
  */
 export async function acknowledged(
   client: HecClient,

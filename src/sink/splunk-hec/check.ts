@@ -1,7 +1,4 @@
-/**
- * Checks without an event that the HTTP Event Collector accepts the token: for `check`, and before
- * delivery.
- */
+/** Checks without an event that the HTTP Event Collector accepts the token: for `check`, and before delivery. */
 import { randomUUID } from 'node:crypto';
 import { codeOf, WaybillError, messageOf } from '../../errors/errors.ts';
 import { wayOf } from '../../connect/connection.ts';
@@ -17,12 +14,10 @@ const nothing = Buffer.alloc(0);
 const plainOnTls = /HTTP request to an HTTPS server|plain HTTP request was sent to HTTPS port|speaking plain HTTP to an SSL-enabled/i;
 
 /**
- * Posts an empty request. HEC responds to a valid token with "No data" (code 5); its health
- * endpoint accepts any token. With `indexerAcknowledgement`, also queries an acknowledgement: only
- * a response with an `acks` object shows that the receiver acknowledges.
+ * Posts an empty request. HEC responds to a valid token with "No data" (code 5); its health endpoint accepts any token. With
+ * `indexerAcknowledgement`, also queries an acknowledgement: only a response with an `acks` object shows that the receiver acknowledges.
  * @returns true if the response shows that the token is accepted
- * @throws WaybillError `sink_blocked` if the token or receiver contradicts the settings;
- * `sink_unavailable` without a response
+ * @throws WaybillError `sink_blocked` if the token or receiver contradicts the settings; `sink_unavailable` without a response
  */
 export async function probe(
   client: HecClient,
@@ -75,10 +70,7 @@ export async function probe(
   throw notAcknowledging(settings, id, reply.message);
 }
 
-/**
- * The settings require acknowledgements that the receiver does not support; a retry would only
- * duplicate records.
- */
+/** The settings require acknowledgements that the receiver does not support; a retry would only duplicate records. */
 export function notAcknowledging(settings: SplunkHecSettings, id: string, message: string): WaybillError {
   const hint = `enable indexer acknowledgement there, or set sinks.${id}.indexerAcknowledgement: false`;
   return new WaybillError(

@@ -1,6 +1,5 @@
 /**
- * The requests to the HTTP Event Collector: data, acknowledgement queries, health. Cookies are
- * kept: behind a load balancer, only the server that received the data knows its acknowledgement.
+ * Requests to the HTTP Event Collector. Cookies are kept: behind a load balancer, one server has the data and knows its acknowledgement.
  */
 import { within } from '../../time/deadline.ts';
 import { promisify } from 'node:util';
@@ -60,8 +59,7 @@ export class HecClient implements AsyncDisposable {
   /**
    * Posts a body to `/services/collector/…` and reads the response.
    * @param channel  set for requests that need one
-   * @throws WaybillError `sink_unavailable` or `sink_blocked` if nothing was sent, else
-   * `sink_outcome_unknown`; or the reason of the signal
+   * @throws WaybillError `sink_unavailable` or `sink_blocked` if nothing was sent, else `sink_outcome_unknown`; or the reason of the signal
    */
   async post(endpoint: string, body: Uint8Array, channel: string | undefined, signal: AbortSignal): Promise<HecAnswer> {
     const zipped = body.length === 0 ? body : await compressed(body);
@@ -130,10 +128,7 @@ export class HecClient implements AsyncDisposable {
     }
   }
 
-  /**
-   * An error of the connection means that nothing was sent; any other error may follow a complete
-   * request.
-   */
+  /** An error of the connection means that nothing was sent; any other error may follow a complete request. */
   #translated(thrown: unknown, where: string): WaybillError {
     const known = this.#connection.translate(thrown);
     const plain = plainPort(known);

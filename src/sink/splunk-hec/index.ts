@@ -1,7 +1,7 @@
 /**
- * Splunk through its HTTP Event Collector. Status 200 means that a request is in Splunk's input
- * queue. With `indexerAcknowledgement`, a batch is delivered when all of its requests are indexed.
- * Splunk cannot be queried for single events, so a batch with an unknown outcome is sent again.
+ * Splunk through its HTTP Event Collector. Status 200 means that a request is in Splunk's input queue; with `indexerAcknowledgement`, a
+ * batch is delivered when all of its requests are indexed. Splunk cannot be queried for single events, so a batch with an unknown outcome
+ * is sent again.
  */
 import { randomUUID } from 'node:crypto';
 import { codeOf, WaybillError, messageOf } from '../../errors/errors.ts';
@@ -60,15 +60,10 @@ class SplunkHecSink implements Sink {
   readonly #client: HecClient;
   readonly #channel: string;
   readonly #metadataOf: ReturnType<typeof metadataOf>;
-  /**
-   * Messages at which Splunk stopped. Each begins a request, so that a second rejection applies to
-   * it alone.
-   */
+  /** Messages at which Splunk stopped. Each begins a request, so that a second rejection applies to it alone. */
   readonly #suspects = new Set<number>();
   #isCrowded = false;
-  /**
-   * Set after a success without `ackId`: the next send first checks that the receiver acknowledges.
-   */
+  /** Set after a success without `ackId`: the next send first checks that the receiver acknowledges. */
   #mustProbe = false;
   #hasAnswered = false;
 
@@ -105,8 +100,7 @@ class SplunkHecSink implements Sink {
     const ackIds: number[] = [];
     const stopped: DeliveryResult[] = [];
     for (let sent = 0; sent < requests.length && stopped.length === 0;) {
-      // The cookie of the first response selects the server behind a load balancer that has the
-      // channel.
+      // The cookie of the first response selects the server behind a load balancer that has the channel.
       const now = requests.slice(sent, sent + /* mutant: first-request-alone */ (this.#hasAnswered ? maxRequests(this.#settings) : 1));
       sent += now.length;
       const answers = await this.#postAll(now, signal);
@@ -152,10 +146,9 @@ class SplunkHecSink implements Sink {
   }
 
   /**
-   * The result of a request that failed. Splunk has accepted the events before the named event
-   * (moby/moby issue 35862) but does not acknowledge them, so with `indexerAcknowledgement` they
-   * are sent again. A named message is rejected only if it was the first of its request. A refusal
-   * may be about one message: the loop halves the batch until that message is alone.
+   * The result of a request that failed. Splunk has accepted the events before the named event (moby/moby issue 35862) but does not
+   * acknowledge them, so with `indexerAcknowledgement` they are sent again. A named message is rejected only if it was the first of its
+   * request. A refusal may be about one message: the loop halves the batch until that message is alone.
    */
   #stopped(asked: readonly Message[], later: readonly Message[], all: readonly Message[], answer: Answered): DeliveryResult {
     const { reply, retryAfterMs } = answer;
@@ -215,7 +208,6 @@ class SplunkHecSink implements Sink {
   }
 }
 
-/** Combines the results of a batch's failed requests. */
 function together(parts: readonly DeliveryResult[]): DeliveryResult {
   const rejections = parts.flatMap((part) => part.rejections);
   const retryable = parts.flatMap((part) => part.retryable ?? []);

@@ -1,7 +1,6 @@
 /**
- * Interprets a response of the HTTP Event Collector: by its code if it has one (0 to 22 as in
- * `splunkadmins_hec_reply_code_lookup.csv` of gjanders/SplunkAdmins, 23 to 27 of newer servers),
- * else by its HTTP status. Pure.
+ * Interprets a response of the HTTP Event Collector: by its code if it has one (0 to 22 as in `splunkadmins_hec_reply_code_lookup.csv` of
+ * gjanders/SplunkAdmins, 23 to 27 of newer servers), else by its HTTP status. Pure.
  */
 import { objectIn } from '../../record/json-object.ts';
 import { quote, sizeAndType } from '../../errors/quote.ts';
@@ -90,10 +89,7 @@ function meaningOf(status: number, code: number | undefined): Meaning {
   return status >= 300 && status <= 499 && status !== 408 ? 'refused' : 'unknown';
 }
 
-/**
- * The acknowledgements that are `true` in `{"acks": {"0": true, "1": false}}`; undefined without an
- * `acks` object.
- */
+/** The acknowledgements that are `true` in `{"acks": {"0": true, "1": false}}`; undefined without an `acks` object. */
 export function readAcknowledgements(body: string): ReadonlySet<number> | undefined {
   const { acks } = objectIn(body);
   if (typeof acks !== 'object' || acks === null) return undefined;

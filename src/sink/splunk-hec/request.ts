@@ -1,14 +1,8 @@
-/**
- * Splits messages into requests to the HTTP Event Collector. Each message, also a line, is an event
- * with its own time and metadata, so Splunk guesses neither where it ends nor its time. Pure.
- */
+/** Splits messages into requests. Each message, also a line, is an event with its own time and metadata: Splunk guesses neither. Pure. */
 import type { Message } from '../../model/sink.ts';
 import type { Metadata } from './settings.ts';
 
-/**
- * Bytes of a request before compression: accepted by Splunk Cloud and every version of Splunk
- * Enterprise.
- */
+/** Bytes of a request before compression: accepted by Splunk Cloud and every version of Splunk Enterprise. */
 const maxRequestBytes = 1_000_000;
 
 export interface HecRequest {
@@ -44,10 +38,7 @@ export function requestsOf(
   return requests;
 }
 
-/**
- * Wraps an event in the HEC envelope. A message that is not a JSON object is sent as a string,
- * because HEC rejects null and "".
- */
+/** Wraps an event in the HEC envelope. A message that is not a JSON object is sent as a string, because HEC rejects null and "". */
 function eventOf(message: Message, metadata: Metadata): Buffer[] {
   const { time, uid, number } = message;
   const head = `{"time":${(time / 1e6).toFixed(6)},${JSON.stringify(metadata).slice(1, -1)},"event":`;

@@ -28,15 +28,13 @@ export const splunkHecSettings = z.strictObject({
 export type SplunkHecSettings = z.output<typeof splunkHecSettings>;
 
 /**
- * The maximum of concurrent requests. With acknowledgements, the order of requests does not matter,
- * because a batch is delivered when all are indexed. Without acknowledgements, the first failed request
+ * With acknowledgements the order of requests does not matter: a batch is delivered when all are indexed. Without, the first failed request
  * ends the batch, and the requests before it are delivered.
  */
 export function maxRequests({ indexerAcknowledgement }: SplunkHecSettings): number {
   return indexerAcknowledgement ? 8 : 1;
 }
 
-/** The metadata that Splunk stores with an event. */
 export interface Metadata {
   readonly host: string;
   readonly source: string;

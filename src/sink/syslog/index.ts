@@ -1,6 +1,6 @@
 /**
- * Syslog, RFC 5424 or RFC 3164, over UDP, TCP, TLS or RELP. Only RELP has acknowledgements. Over TCP and TLS, each batch has a connection,
- * and is delivered when the receiver ended it soon after Waybill (`confirm: close`): a successful write does not show that it has read anything.
+ * Syslog, RFC 5424 or RFC 3164, over UDP, TCP, TLS or RELP. Only RELP has acknowledgements. With `confirm: close`, each batch has a
+ * connection, and is delivered when the receiver ended it soon after Waybill: a successful write does not show that it has read anything.
  */
 import { messageOf } from '../../errors/errors.ts';
 import { defineSink, error, ok, warning, type Finding, type Guarantee, type SinkContext } from '../define.ts';
@@ -76,9 +76,8 @@ function payloadLimitOf(settings: SyslogSettings): number {
 }
 
 /**
- * The usual framing of a port, by the software that listens there: with another framing, the
- * receiver joins or splits messages. Splunk Connect for Syslog expects newline on 514 and, over
- * TLS, on 6514, and octet counting on 601 and 5425.
+ * The usual framing of a port, by the software that listens there: with another framing, the receiver joins or splits messages. Splunk Connect for Syslog
+ * expects newline on 514 and, over TLS, on 6514, and octet counting on 601 and 5425.
  */
 const usualFraming: ReadonlyMap<number, SyslogSettings['framing']> = new Map([
   [514, 'newline'],

@@ -1,7 +1,6 @@
 /**
- * A session of RELP, the reliable event logging protocol (rsyslog/librelp `doc/relp.md`). Each
- * message has a number, and the receiver acknowledges each number. A frame is
- * `TXNR SP COMMAND SP DATALEN [SP DATA] LF`; DATALEN counts bytes.
+ * A session of RELP (rsyslog/librelp `doc/relp.md`). Each message has a number, and the receiver acknowledges each number. A frame is `TXNR
+ * SP COMMAND SP DATALEN [SP DATA] LF`; DATALEN counts bytes.
  */
 import type { Socket } from 'node:net';
 import { quote } from '../../errors/quote.ts';
@@ -23,14 +22,12 @@ interface Answer {
   readonly message: string;
 }
 
-/** The data of a command. */
 interface Data {
   /** ASCII; precedes the bytes. */
   readonly header: string;
   readonly bytes: Uint8Array;
 }
 
-/** A command without its response. */
 interface Waiting {
   readonly answered: (answer: Answer) => void;
   readonly failed: (cause: unknown) => void;
@@ -48,10 +45,7 @@ export class RelpSession {
   #failure: WaybillError | undefined;
   #room: (() => void) | undefined;
 
-  /**
-   * @param name   the receiver, for messages: `"relp://siem:2514" of sink "siem"`
-   * @param first  the number of the first command
-   */
+  /** @param name  the receiver, for messages: `"relp://siem:2514" of sink "siem"` @param first  the number of the first command */
   constructor(socket: Socket, name: string, first = 1) {
     this.#socket = socket;
     this.#name = name;
@@ -66,10 +60,7 @@ export class RelpSession {
     return this.#failure !== undefined;
   }
 
-  /**
-   * Opens the session with the client's name and commands; sends nothing else before the response.
-   * @throws WaybillError `sink_blocked` when the receiver offers no `syslog`
-   */
+  /** Waits for the response before anything else is sent. @throws WaybillError `sink_blocked` when the receiver offers no `syslog` */
   async open(): Promise<void> {
     const offers = `relp_version=0\nrelp_software=waybill,${version},https://github.com/waybill/waybill\ncommands=syslog`;
     const { code, message } = await this.#command('open', offers);
@@ -81,7 +72,7 @@ export class RelpSession {
   }
 
   /**
-   * Sends all messages, at most 128 unanswered. Resolves with the responses in the order of the messages.
+   * Sends all messages, at most `maxWindow` unanswered. Resolves with the responses in the order of the messages.
    * @param onProgress  called for each response with the number of messages before the first message that is not yet accepted
    */
   async send(messages: readonly Data[], onProgress: (certain: number) => void = () => undefined): Promise<Answer[]> {

@@ -43,8 +43,8 @@ export function hangUp({ stream, tcp }: Line): void {
 }
 
 /**
- * Connects to one receiver; each connection resumes the TLS session of the previous one. Changed
- * certificates need a full handshake: a resumed session keeps the earlier ones on both sides.
+ * Connects to one receiver; each connection resumes the TLS session of the previous one. Changed certificates need a full handshake: a
+ * resumed session keeps the earlier ones on both sides.
  */
 export class Dialer {
   readonly target: Target;
@@ -67,10 +67,7 @@ export class Dialer {
     return this.#peer;
   }
 
-  /**
-   * Connects. Sends no message.
-   * @throws WaybillError `sink_unavailable`, or `sink_blocked` for a certificate
-   */
+  /** Sends no message. @throws WaybillError `sink_unavailable`, or `sink_blocked` for a certificate */
   async connect(signal: AbortSignal): Promise<Line> {
     signal.throwIfAborted();
     const { host, port, isSecure, address, id } = this.target;
@@ -102,8 +99,8 @@ export class Dialer {
   }
 
   /**
-   * Returns a connection that the receiver keeps open. A receiver that rejects a client certificate may close the connection without an
-   * alert (rsyslog with gtls), and with TLS 1.3 only after the client has finished the handshake: no message is sent before that is known.
+   * A connection that the receiver keeps open. A receiver that rejects a client certificate may close it without an alert (rsyslog with
+   * gtls), with TLS 1.3 only after the client has finished the handshake: no message is sent before that is known.
    * @throws WaybillError as `connect`; `sink_blocked` when the receiver ends two connections in a row right after the handshake
    */
   async connectKept(signal: AbortSignal, clock: Clock): Promise<Line> {
@@ -148,10 +145,9 @@ export class Dialer {
   }
 
   /**
-   * The error for a connection that ended. With TLS 1.3 the client finishes its handshake before
-   * the server verifies the client certificate (RFC 8446 section 4.4.2.4), so the alert for a
-   * rejected certificate arrives on an open connection. That alert gives `sink_blocked`: the server
-   * has read nothing. Any other end leaves the outcome unknown.
+   * The error for a connection that ended. With TLS 1.3 the client finishes its handshake before the server verifies the client certificate
+   * (RFC 8446 section 4.4.2.4), so the alert for a rejected one arrives on an open connection. It gives `sink_blocked`: the server has read
+   * nothing. Any other end leaves the outcome unknown.
    */
   async ended(thrown: unknown, { stream }: Line, clock: Clock): Promise<WaybillError> {
     if (this.target.isSecure && !stream.destroyed) {
@@ -324,8 +320,8 @@ function writtenAtOnce(socket: Socket, chunks: readonly Uint8Array[], signal: Ab
 const lookMs = 5;
 
 /**
- * Resolves when the send queue of the connection is empty: the other machine has acknowledged all bytes. Only Linux shows the queue (proc(5),
- * /proc/net/tcp: `tx_queue`); elsewhere it resolves at once. Calls `reads` when the queue has become shorter.
+ * Resolves when the other machine has acknowledged all bytes: the send queue is empty. Only Linux shows it (proc(5), /proc/net/tcp:
+ * `tx_queue`); elsewhere it resolves at once. Calls `reads` when the queue has become shorter.
  */
 export async function sendQueueEmpty(tcp: Socket, clock: Clock, signal: AbortSignal, reads: () => void): Promise<void> {
   const { localAddress, localPort, remotePort } = tcp;

@@ -1,6 +1,7 @@
 /**
  * Syslog over TCP and TLS. With `confirm: close`, each batch has a separate connection, and is delivered when the receiver keeps it open
- * until the client ends it, and then ends it too. With `confirm: none`, a batch is delivered when it is in the send buffer of the local kernel.
+ * until the client ends it, and then ends it too. With `confirm: none`, a batch is delivered when it is in the send buffer of the local
+ * kernel.
  */
 import { certificateText } from '../../connect/trust.ts';
 import { WaybillError } from '../../errors/errors.ts';
@@ -10,10 +11,7 @@ import { frame, Header } from './message.ts';
 import { dialerOf, headerOf, type SyslogSettings } from './settings.ts';
 import { endOf, hangUp, happened, sendQueueEmpty, written, type Dialer, type Line } from './socket.ts';
 
-/**
- * ms to wait until the receiver closes its side of the connection after the client has closed its
- * own: its kernel may still hold unread data.
- */
+/** ms until the receiver closes its side after the client has closed its own: its kernel may still hold unread data. */
 const closeMs = 60_000;
 /** The maximum wait for a connection without data, ms. */
 const closeEmptyMs = 10_000;
@@ -81,10 +79,9 @@ export class StreamSink implements Sink {
   }
 
   /**
-   * Sends a batch on a separate connection. The batch is delivered when the kernel has sent everything,
-   * the receiver kept the connection open for a while, the client ended first, and the receiver then soon
-   * ended its side in TLS and TCP without an error. A receiver that closes with unread bytes causes a reset.
-   * One that ends first, or late, may be a proxy whose receiver has read nothing.
+   * Sends a batch on a separate connection. It is delivered when the kernel has sent everything, the receiver kept the connection open for
+   * a while, the client ended first, and the receiver then soon ended its side in TLS and TCP without an error. A receiver that closes with
+   * unread bytes causes a reset. One that ends first, or late, may be a proxy whose receiver has read nothing.
    */
   async #confirmed(frames: readonly Uint8Array[], signal: AbortSignal, reads: () => void): Promise<void> {
     const { clock } = this.#context;
