@@ -29,17 +29,11 @@ export type AdminValues = ValuesOf<typeof adminOptions>;
 type Members<Value> = Readonly<Partial<Record<keyof Value & string, 'object' | 'objects'>>>;
 
 export interface AdminServer {
-  /**
-   * @returns the JSON of a path, an object with at least these members
-   * @throws WaybillError `admin_unreachable` when there is no response, or not one of Waybill
-   */
+  /** @param members  that the JSON must have. @throws WaybillError `admin_unreachable` without a response, or for one not of Waybill */
   get<Value>(path: string, members: Members<Value>, parameters?: Readonly<Record<string, string | undefined>>): Promise<Value>;
 }
 
-/**
- * @returns undefined without `--admin`.
- * @throws WaybillError `usage` for an unusable address or token
- */
+/** Undefined without `--admin`. @throws WaybillError `usage` for an unusable address or token */
 export function adminServer(
   values: AdminValues & { readonly 'data-dir'?: string | undefined },
   env: NodeJS.ProcessEnv,

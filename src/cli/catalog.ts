@@ -1,7 +1,4 @@
-/**
- * Every command, in the order in which `waybill help` lists them; each file is loaded only when its
- * command is used.
- */
+/** Every command, in the order in which `waybill help` lists them; each file is loaded only when its command is used. */
 import { WaybillError } from '../errors/errors.ts';
 import { nearest } from '../settings/nearest.ts';
 import type { Command } from './form.ts';

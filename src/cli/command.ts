@@ -1,7 +1,4 @@
-/**
- * One table describes a command: its usage text, its row in the README, shell completion, and the
- * errors for arguments that do not fit follow from it.
- */
+/** One table describes a command: from it follow its usage text, row in the README, shell completion, and errors for unfit arguments. */
 import { parseArgs } from 'node:util';
 import { WaybillError } from '../errors/errors.ts';
 import { joinSpans } from '../settings/period.ts';

@@ -18,10 +18,7 @@ const timeouts = {
 
 export const sendingOperations: ReadonlySet<OperationRequest['operation']> = new Set(['sinks test', 'dead-letters retry', 'replay']);
 
-/**
- * The snapshot of the running daemon; undefined when none runs.
- * @throws WaybillError `state_unusable` when the daemon does not respond
- */
+/** The snapshot of the running daemon; undefined when none runs. @throws WaybillError `state_unusable` when it does not respond */
 export async function liveSnapshot(dataDir: string): Promise<Snapshot | undefined> {
   const answer = await ask(dataDir, '/snapshot', timeouts.snapshot);
   return answer && (resultOf(answer) as Snapshot);
@@ -35,12 +32,12 @@ export async function isRunning(dataDir: string): Promise<boolean> {
   return (await ask(dataDir, '/healthz', timeouts.probe)) !== undefined;
 }
 
-/** Requests an operation from the running daemon. @returns undefined when none runs */
+/** Requests an operation from the running daemon; undefined when none runs. */
 export async function performLive(dataDir: string, operation: OperationRequest): Promise<OperationResult | undefined> {
   return post(dataDir, operation, sendingOperations.has(operation.operation) ? timeouts.send : timeouts.operation);
 }
 
-/** Changes the log level of the running daemon. @returns false when none runs */
+/** Changes the log level of the running daemon; false when none runs. */
 export async function setLogLevel(dataDir: string, request: LogLevelRequest): Promise<boolean> {
   return (await post(dataDir, request, timeouts.operation)) !== undefined;
 }

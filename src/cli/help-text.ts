@@ -1,7 +1,4 @@
-/**
- * Wraps a help text to the width of a terminal: paragraphs, option descriptions, and commands with
- * a trailing backslash. Pure.
- */
+/** Wraps a help text to the width of a terminal: paragraphs, option descriptions, and commands with a trailing backslash. Pure. */
 
 /** Last column at which a description starts; after a longer name it starts on the next line. */
 const maxDescriptionColumn = 22;
@@ -16,8 +13,7 @@ function fittedBlock(block: string, isSynopsis: boolean, width: number): string 
   const lines = block.split('\n');
   if (isSynopsis) return lines.flatMap((line) => filled(line, width, '    ')).join('\n');
   if (/^Examples:?$/.test(lines[0] ?? '')) return lines.flatMap((line) => continued(line, width)).join('\n');
-  // A line without indentation belongs to the paragraph above it, a deeply indented one to the
-  // option above it.
+  // A line without indentation belongs to the paragraph above it, a deeply indented one to the option above it.
   const items: string[] = [];
   for (const line of lines) {
     const isMore = items.length > 0 && (/^\S/.test(line) ? /^\S/.test(items.at(-1) ?? '') : /^ {10,}/.test(line));

@@ -21,10 +21,7 @@ export interface Io {
   readonly signal: AbortSignal;
 }
 
-/**
- * Columns of a stream. A terminal may report 0 (`script`, `expect`, `docker exec -t`).
- * @param elsewhere  columns of a file or pipe
- */
+/** A terminal may report 0 columns (`script`, `expect`, `docker exec -t`). @param elsewhere  columns of a file or pipe */
 export function widthOf(stream: NodeJS.WritableStream, elsewhere = 120): number {
   const columns = 'columns' in stream && typeof stream.columns === 'number' ? stream.columns : undefined;
   if (columns === undefined) return elsewhere;
@@ -47,10 +44,7 @@ export function printTable({ stdout }: Pick<Io, 'stdout'>, columns: readonly Col
   stdout.write(`${fittedTable(columns, rows, widthOf(stdout, Infinity)).join('\n')}\n`);
 }
 
-/**
- * The content of a file that an option names.
- * @throws WaybillError `usage`
- */
+/** @param option  names the file, for messages. @throws WaybillError `usage` */
 export function readInput(file: string, option: string): Buffer {
   try {
     return readFileSync(file);
@@ -59,10 +53,7 @@ export function readInput(file: string, option: string): Buffer {
   }
 }
 
-/**
- * The same, without waiting for a pipe that nobody writes when the signal is aborted.
- * @throws WaybillError `usage`; the reason of the signal when it is aborted
- */
+/** Does not wait for a pipe that nobody writes. @throws WaybillError `usage`; the reason of the signal when it is aborted */
 export async function readAbortable(file: string, option: string, signal: AbortSignal): Promise<Buffer> {
   return Buffer.concat(await Array.fromAsync(chunksOf(file, option, signal)));
 }
@@ -86,10 +77,7 @@ async function* chunksOf(file: string, option: string, signal: AbortSignal): Asy
 /** Far more than a line of any input has. */
 const maxLineBytes = 256 * 1024 * 1024;
 
-/**
- * The lines of a file of any length, without their line feeds; '' for a line above 256 MiB.
- * @throws WaybillError `usage`; the reason of the signal when it is aborted
- */
+/** Without their line feeds; '' for a line above 256 MiB. @throws WaybillError `usage`; the reason of the signal when it is aborted */
 export async function* inputLines(file: string, option: string, signal: AbortSignal): AsyncGenerator<string> {
   let parts: Buffer[] = [];
   let length = 0;
@@ -115,10 +103,7 @@ export async function* inputLines(file: string, option: string, signal: AbortSig
   if (length > 0) yield line();
 }
 
-/**
- * Writes a long result at the reader's speed.
- * @throws the reason of the signal when it is aborted
- */
+/** At the reader's speed, for a long result. @throws the reason of the signal when it is aborted */
 export async function writeResult({ stdout, signal }: Pick<Io, 'stdout' | 'signal'>, chunks: Iterable<string>): Promise<void> {
   for (const chunk of chunks) {
     signal.throwIfAborted();

@@ -1,10 +1,7 @@
 /** Reads lines of text: NDJSON, or one value per line. */
 import { addAbortSignal, Readable } from 'node:stream';
 
-/**
- * The lines of a stream of bytes, without their line breaks. Only LF ends a line: JSON may contain
- * U+2028, at which node:readline breaks.
- */
+/** Lines without their line breaks. Only LF ends one: JSON may contain U+2028, at which node:readline breaks. */
 export async function* linesOf(input: AsyncIterable<string | Buffer>, signal: AbortSignal): AsyncGenerator<string> {
   const decoder = new TextDecoder();
   const abortable = input instanceof Readable ? addAbortSignal(signal, input) : input;

@@ -1,7 +1,4 @@
-/**
- * Commands that change something: confirm the plan with the user, then perform the operation in the
- * running daemon, or in this process when none runs.
- */
+/** Commands that change something: confirm the plan, then perform it in the running daemon, or in this process without one. */
 import { existsSync } from 'node:fs';
 import { userInfo } from 'node:os';
 import { join } from 'node:path';
@@ -39,11 +36,7 @@ export function actor({ reason, actor }: Pick<OperationValues, 'reason' | 'actor
   return { actor: name, ...(reason !== undefined && { reason }) };
 }
 
-/**
- * Prints the plan and asks for confirmation.
- * @returns false when the user declines.
- * @throws WaybillError `usage` without a terminal
- */
+/** Prints the plan and asks for confirmation: false when the user declines. @throws WaybillError `usage` without a terminal */
 export async function confirmed(plan: readonly string[], { yes }: ValuesOf<typeof confirmOption>, io: Io): Promise<boolean> {
   // Without the plan, which would read as done.
   if (!yes && !isTerminal(io.stdin)) throw new WaybillError('usage', 'nothing changed: not a terminal; pass --yes to confirm');
@@ -104,7 +97,6 @@ function unopened(sink: SinkConfig | undefined): ReturnType<ConfiguredSinks> {
 
 const progressMs = 500;
 
-/** Opens the sink for this one operation. */
 async function sendAlone(
   config: Config,
   sink: SinkConfig,

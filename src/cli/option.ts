@@ -30,7 +30,6 @@ export function text(value: string, help: string): Option<string | undefined> {
   return { value, help, read: (given) => (typeof given === 'string' ? given : undefined) };
 }
 
-/** An option that may be given more than once. */
 export function texts(value: string, help: string): Option<readonly string[]> {
   return {
     value,
@@ -50,11 +49,7 @@ export function choice<const Name extends string>(value: string, choices: readon
   return { value, help, choices, read };
 }
 
-/**
- * An option whose text is parsed.
- * @param expected  completes "not …" in the error
- * @param parse  returns undefined for a text that does not fit
- */
+/** @param expected  completes "not …" in the error @param parse  returns undefined for a text that does not fit */
 export function parsed<Value>(
   value: string,
   help: string,

@@ -1,6 +1,4 @@
-/**
- * Progress of long work: on a terminal a line with a bar that changes, else a line every half minute.
- */
+/** Progress of long work: on a terminal a line with a bar that changes, else a line every half minute. */
 import { systemClock } from '../time/clock.ts';
 import { span } from '../report/format-time.ts';
 import { isTerminal, type Io } from './io.ts';
@@ -20,10 +18,7 @@ export class Progress {
     this.isTerminal = isTerminal(stream);
   }
 
-  /**
-   * @param share  of the work that is done, 0 to 1
-   * @param text   gets the seconds since the start; called only if the line is printed
-   */
+  /** @param share  of the work that is done, 0 to 1 @param text  gets the seconds since the start; called only if the line is printed */
   show(share: number, text: (seconds: number) => string): void {
     const now = systemClock.monotonic();
     if (share === 0 || now - (this.#printedAt ?? this.#began) < (this.isTerminal ? 200 : fileMs)) return;

@@ -1,7 +1,4 @@
-/**
- * Access to the state for commands that only read it: its directory, and the settings that a report
- * needs.
- */
+/** Access to the state for commands that only read it: its directory, and the settings that a report needs. */
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { directoryIn, loadStateSettings } from '../config/load-state-settings.ts';
@@ -31,8 +28,8 @@ const unknownSettings =
   'the state does not contain the settings of its sources and sinks yet: assuming defaults, and that each sink receives every source unfiltered';
 
 /**
- * The settings of `--config` or its default places; with `--data-dir` alone, or if the configuration is not valid, the settings that the
- * daemon stored in the state. Of a configuration, only the references in `dataDir` must resolve.
+ * The settings of `--config` or its default places; with `--data-dir` alone, or if the configuration is not valid, those that the daemon
+ * stored in the state. Of a configuration, only the references in `dataDir` must resolve.
  */
 export async function settingsFor(values: StateValues, io: Pick<Io, 'env' | 'stderr'>): Promise<KnownSettings> {
   const given = values['data-dir'];

@@ -24,7 +24,6 @@ export function usageOf({ name, description, notes, examples }: Texts, forms: re
   return `${blocks.filter((block) => block !== '').join('\n\n')}\n`;
 }
 
-/** The row of a command in the table of the README. */
 export function readmeRow({ name, summary, forms }: Pick<Command, 'name' | 'summary' | 'forms'>): string {
   const calls = forms.map(({ subcommand }) => `\`${subcommand === undefined ? name : `${name} ${subcommand}`}\``);
   return `| ${calls.length === 0 ? `\`${name}\`` : calls.join(', ')} | ${summary} |`;

@@ -72,9 +72,7 @@ export const command = defineCommand({
 
 type ChosenValues = ValuesOf<typeof chosenOptions>;
 
-/**
- * The dead letters of the state. Refuses a sink that neither the state nor the configuration knows.
- */
+/** The dead letters of the state. Refuses a sink that neither the state nor the configuration knows. */
 async function stored(
   values: StateValues & { readonly sink: string | undefined },
   io: Io,

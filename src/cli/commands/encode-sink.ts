@@ -14,8 +14,8 @@ import { byId } from '../not-found.ts';
 import type { Io } from '../io.ts';
 
 /**
- * @returns a function from the text of a record to its message, undefined when the filter of the sink excludes the record. The function
- * throws SyntaxError for a text that is not JSON, and RangeError for a record that does not fit into the size limit of the sink.
+ * @returns a function from a record's text to its message, undefined when the filter of the sink excludes the record. It throws SyntaxError
+ *   for a text that is not JSON, and RangeError for a record that does not fit into the size limit of the sink.
  */
 export async function sinkEncoder(
   values: { readonly config: string | undefined; readonly sink: string; readonly source: string | undefined },

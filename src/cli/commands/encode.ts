@@ -1,7 +1,4 @@
-/**
- * `waybill encode`: records in, messages out, without a journal: a record is received when its line
- * is read.
- */
+/** `waybill encode`: records in, messages out, without a journal: a record is received when its line is read. */
 import { systemClock } from '../../time/clock.ts';
 import { encoder, type Format, formats } from '../../encode/index.ts';
 import { cefSettings } from '../../encode/settings.ts';
@@ -101,10 +98,7 @@ async function encoderOf(values: Values, io: Io, clock: Clock): Promise<(text: s
   return (await import('./encode-sink.ts')).sinkEncoder({ ...values, sink }, io, clock);
 }
 
-/**
- * @returns a function from the text of a record to its message; it throws SyntaxError for a text
- * that is not JSON
- */
+/** @returns a function from the text of a record to its message; it throws SyntaxError for a text that is not JSON */
 function recordEncoder(format: Format, source: string, clock: Clock): (text: string) => string {
   const uidOf = identify(source);
   const normalize = normalizer({

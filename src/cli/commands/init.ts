@@ -1,7 +1,4 @@
-/**
- * `waybill init`: a first configuration for one type of sink. It works as printed once the
- * environment variables are set.
- */
+/** `waybill init`: a first configuration for one type of sink. It works as printed once the environment variables are set. */
 import { systemClock } from '../../time/clock.ts';
 import { nearestOrAll } from '../../settings/nearest.ts';
 import { sinks } from '../../sink/index.ts';

@@ -1,7 +1,4 @@
-/**
- * `waybill ledger`: the completeness report, for people or scripts. Reads the state while a daemon
- * may run.
- */
+/** `waybill ledger`: the completeness report, for people or scripts. Reads the state while a daemon may run. */
 import { writeFile } from 'node:fs/promises';
 import { systemClock } from '../../time/clock.ts';
 import { reportSettings, serviceWords } from '../../config/report-settings.ts';
@@ -70,7 +67,6 @@ DELIVERED. Exits with 0 when the period is complete and delivered, else with 3.`
 
 /** Beyond this number of windows, the text has one row for each day. */
 const maxWindows = 100;
-/** Characters of one write. */
 const chunkLength = 65_536;
 
 async function run(values: ValuesOf<typeof options>, io: Io): Promise<number> {

@@ -1,6 +1,4 @@
-/**
- * `waybill reference`: runs the reference service as a separate process, and ends it with this one.
- */
+/** `waybill reference`: runs the reference service as a separate process, and ends it with this one. */
 import { addAbortListener } from 'node:events';
 import { execFileSync, spawn } from 'node:child_process';
 import { constants } from 'node:os';
@@ -22,10 +20,7 @@ export const command: Command = {
   run,
 };
 
-/**
- * Runs the service on the terminal of this process until it ends or the signal is aborted.
- * @returns its exit code; 128 plus the number of the signal when another signal ended it
- */
+/** Runs the service on this terminal until it ends. @returns its exit code; 128 plus the number of another signal that ended it */
 async function run(args: readonly string[], io: Pick<Io, 'signal'>): Promise<number> {
   // Through the IPC channel the service notices the end of this process, whatever the cause.
   const child = spawn(process.execPath, [program, ...args], { stdio: ['inherit', 'inherit', 'inherit', 'ipc'] });

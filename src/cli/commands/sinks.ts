@@ -127,10 +127,7 @@ function list(
   }
 }
 
-/**
- * Changes that the journal stores, and that take effect when the sink is opened or receives its
- * next batch.
- */
+/** Changes that the journal stores, and that take effect when the sink is opened or receives its next batch. */
 async function order(verb: Change, values: Values, io: Io, since?: string): Promise<number> {
   const { config, sink } = await configuredSink(values, io);
   const { id } = sink;

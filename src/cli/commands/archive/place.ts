@@ -61,10 +61,7 @@ async function configured(
   return { settings: sink.settings as ArchiveSettings, context: sinkContext(sink, config, { clock: systemClock }) };
 }
 
-/**
- * The keys of `--key`; without it, the public halves of the sink's signing keys.
- * @throws WaybillError `usage` when there is none
- */
+/** The keys of `--key`, else the public halves of the sink's signing keys. @throws WaybillError `usage` when there is none */
 export async function keysOf(files: readonly string[], signal: AbortSignal, place?: Place): Promise<readonly Verifier[]> {
   if (files.length > 0) {
     const keys: Verifier[] = [];

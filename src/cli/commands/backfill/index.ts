@@ -1,7 +1,4 @@
-/**
- * `waybill backfill`: adds history to the ledger of a source. The daemon reads it; this command
- * shows its progress.
- */
+/** `waybill backfill`: adds history to the ledger of a source. The daemon reads it; this command shows its progress. */
 import { systemClock } from '../../../time/clock.ts';
 import { queryOf } from '../../../collect/windows.ts';
 import { loadConfig } from '../../../config/load.ts';
@@ -137,7 +134,7 @@ function dryRun(id: string, parts: readonly Window[], guess: Estimate | undefine
   }
 }
 
-/** The number of records that the service counts. @returns undefined when it returns no usable total */
+/** The number of records that the service counts; undefined when it returns no usable total. */
 async function count(settings: SourceConfig, config: Config, parts: readonly Window[], signal: AbortSignal): Promise<number | undefined> {
   await using source = openSource(settings, config, { clock: systemClock });
   let records = 0;

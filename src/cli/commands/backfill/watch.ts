@@ -1,7 +1,4 @@
-/**
- * The estimate of a backfill, and its progress: a terminal shows one line that changes, any other
- * output gets a line every half minute.
- */
+/** The estimate of a backfill, and its progress. */
 import { systemClock } from '../../../time/clock.ts';
 import type { Config } from '../../../config/load.ts';
 import { WaybillError } from '../../../errors/errors.ts';
@@ -31,10 +28,7 @@ const recordsASecond = 20_000;
 /** The assumed size of a record while the journal has too few records to measure it. */
 const bytesUnmeasured = 250;
 
-/**
- * @param perSecond  permitted requests a second
- * @param settled  windows up to this time may be closed now, µs; windows near it are narrower
- */
+/** @param perSecond  permitted requests. @param settled  windows up to this time may be closed now, µs; windows near it are narrower */
 export function estimate(
   records: number,
   parts: readonly Window[],
@@ -66,10 +60,7 @@ export function estimateText({ records, windows, requests, seconds, bytes }: Est
 const pollMs = 1_000;
 const barWidth = 24;
 
-/**
- * Shows the progress until all periods are done. Ending this display does not end the backfill.
- * @returns the exit code
- */
+/** Shows the progress until all periods are done; ending this display does not end the backfill. @returns the exit code */
 export async function watch(config: Config, source: string, ranges: readonly Window[], io: Io): Promise<number> {
   const progress = new Progress(io.stderr);
   const speed = new Speed();
@@ -104,7 +95,6 @@ function progressOf(config: Config, source: string, ranges: readonly Window[]): 
   return ranges.flatMap(({ from }) => all.find((each) => each.from === from) ?? []);
 }
 
-/** The sum of several periods. */
 function sumOf(found: readonly BackfillProgress[], perSecond: number | undefined): BackfillProgress {
   const sum = (of: (each: BackfillProgress) => number): number => found.reduce((all, each) => all + of(each), 0);
   const open = found.filter(({ state }) => state !== 'done');

@@ -4,10 +4,7 @@ import { certificateText, Trust, type Peer, type TlsSettings } from '../../../co
 import { WaybillError, messageOf } from '../../../errors/errors.ts';
 import type { Line } from './state.ts';
 
-/**
- * An error for each unusable certificate. A missing file is not an error: the configuration may be
- * checked on another machine.
- */
+/** An error for each unusable certificate. A missing file is not an error: the configuration may be checked on another machine. */
 export function certificateLines({ sources, sinks, tls: { ca } }: Pick<Config, 'sources' | 'sinks' | 'tls'>): Line[] {
   const shown: [subject: string, setting: string, tls: TlsSettings | undefined][] = [
     ...sources.flatMap(({ id, tls, auth }): [string, string, TlsSettings | undefined][] => [
@@ -38,7 +35,7 @@ const dayMs = 86_400_000;
 const warnedMs = 30 * dayMs;
 
 /**
- * A warning for each certificate that ends within 30 days. A certificate that has ended is an error of its connection.
+ * Warns of a certificate that ends within `warnedMs`. One that has ended is an error of its connection.
  * @param setting  its `tls` or address, such as `sinks.siem`
  * @param now  ms since 1970
  */

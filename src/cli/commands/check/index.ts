@@ -1,7 +1,4 @@
-/**
- * `waybill check`: checks the configuration, then each connection. Sends no record and changes
- * nothing.
- */
+/** `waybill check`: checks the configuration, then each connection. Sends no record and changes nothing. */
 import { systemClock, systemRandom } from '../../../time/clock.ts';
 import { Handoff } from '../../../collect/handoff.ts';
 import { Requester } from '../../../collect/requester.ts';
@@ -134,8 +131,8 @@ async function checkSource(settings: SourceConfig, config: Config, signal: Abort
 }
 
 /**
- * Looks for records by their times, then compares the total of one small window with the records returned. Returns no line
- * when that takes longer than the timeout of a request, or 15 s.
+ * Looks for records by their times, then compares the total of a small window with its records. Returns no line when that takes longer than
+ * the timeout of a request, or `lookMs`.
  */
 async function countLines(source: Source, settings: SourceConfig, found: Calibration, signal: AbortSignal): Promise<Line[]> {
   const { id, closeDelay, requests } = settings;
@@ -172,10 +169,7 @@ async function countLines(source: Source, settings: SourceConfig, found: Calibra
   }
 }
 
-/**
- * Compares the clock of the service with the local clock. A window is due when both have reached its
- * time.
- */
+/** Compares the clock of the service with the local clock. A window is due when both have reached its time. */
 async function clockLine(source: Source, subject: string, pageSize: number, signal: AbortSignal): Promise<Line[]> {
   const { date, received } = await source.page({ query: {}, page: undefined, pageSize }, signal);
   if (date === undefined) return [];

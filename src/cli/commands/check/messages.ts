@@ -1,7 +1,4 @@
-/**
- * The part of `waybill check` for message sizes: do records of every outcome fit into the frames of
- * the receiver? Needs no connection.
- */
+/** The part of `waybill check` for message sizes: do records of every outcome fit into the frames of the receiver? Needs no connection. */
 import type { Config, SinkConfig } from '../../../config/load.ts';
 import { settingsOf } from '../../../config/service-facts.ts';
 import { writerOf } from '../../../daemon/open-sink.ts';

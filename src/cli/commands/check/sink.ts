@@ -1,7 +1,4 @@
-/**
- * The part of `waybill check` for one sink: its guarantee, and the check of its receiver, within a
- * deadline.
- */
+/** The part of `waybill check` for one sink: its guarantee, and the check of its receiver, within a deadline. */
 import type { SinkConfig } from '../../../config/load.ts';
 import type { Peer } from '../../../connect/trust.ts';
 import { within } from '../../../time/deadline.ts';
@@ -10,7 +7,6 @@ import { guaranteeOf, type Finding, type SinkContext } from '../../../sink/defin
 import { endingLines } from './certificates.ts';
 import type { Line } from './state.ts';
 
-/** Deadline for one receiver. */
 export const lookMs = 60_000;
 
 /** Findings from the settings of a sink, without a connection. */
@@ -18,10 +14,7 @@ export function settingLines({ id, definition, settings }: SinkConfig): Line[] {
   return (definition.checkSettings?.(settings, id) ?? []).map((finding) => ({ subject: `sink ${id}`, ...finding }));
 }
 
-/**
- * A failure becomes a finding, so that the other sinks are checked too.
- * @throws the reason of the signal
- */
+/** A failure becomes a finding, so that the other sinks are checked too. @throws the reason of the signal */
 export async function checkSink(sink: SinkConfig, context: SinkContext, signal: AbortSignal): Promise<Line[]> {
   const subject = `sink ${sink.id}`;
   const { delivery, duplicates, losses } = guaranteeOf(sink.definition, sink.settings);

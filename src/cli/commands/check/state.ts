@@ -1,7 +1,4 @@
-/**
- * The part of `waybill check` for the state: permissions, free space, and sources or sinks whose
- * target changed. It only reads, so a daemon may run at the same time.
- */
+/** The part of `waybill check` for the state: permissions, free space, sources or sinks whose target changed. Only reads. */
 import { existsSync, statfsSync, statSync } from 'node:fs';
 import { access, constants, stat } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';

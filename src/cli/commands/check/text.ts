@@ -1,14 +1,9 @@
-/**
- * The findings of `waybill check` as a table: check, status, and the detail, wrapped in its column.
- * Pure.
- */
+/** The findings of `waybill check` as a table: check, status, and the detail, wrapped in its column. Pure. */
 import { printable } from '../../../errors/escape.ts';
 import { wrapped } from '../../../report/text-table.ts';
 import type { Line } from './state.ts';
 
-/**
- * Minimum columns of the detail: on a narrower terminal, its lines are longer than the terminal.
- */
+/** Minimum columns of the detail: on a narrower terminal, its lines are longer than the terminal. */
 const minDetail = 40;
 const statusWidth = 'warning'.length;
 

@@ -1,6 +1,5 @@
 /**
- * Reads ids from an export as a stream: NDJSON (one event a line), CSV with a header, or one id a
- * line. Ids stay text, because they may exceed 2^53.
+ * Reads ids from an export as a stream: NDJSON (one event a line), CSV with a header, or one id a line. They stay text: some exceed 2^53.
  */
 import { WaybillError } from '../../../errors/errors.ts';
 import type { JsonValue } from '../../../model/record.ts';

@@ -1,7 +1,4 @@
-/**
- * `waybill compare`: reads a period of a source with a counting proof, and finds what another
- * collector lacks. Keeps both sides on disk, not in memory.
- */
+/** `waybill compare`: reads a period of a source with a counting proof, and finds what another collector lacks. All data stays on disk. */
 import { createReadStream } from 'node:fs';
 import { systemClock } from '../../../time/clock.ts';
 import { wholeSecond } from '../../../collect/windows.ts';

@@ -40,10 +40,7 @@ export interface Period {
 
 const nothing = (): void => undefined;
 
-/**
- * Window by window, like the daemon: reads each until the count of the service confirms it.
- * Compares what is not proven, too.
- */
+/** Window by window, like the daemon: reads each until the count of the service confirms it. Compares what is not proven, too. */
 export async function readPeriod(
   settings: SourceConfig,
   config: Config,

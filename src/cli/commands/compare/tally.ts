@@ -1,7 +1,4 @@
-/**
- * Occurrences of each id at the service and in the export, in bounded memory: an unnamed SQLite
- * file that ends with the process.
- */
+/** Occurrences of each id at the service and in the export, in bounded memory: an unnamed SQLite file that ends with the process. */
 import Database from 'better-sqlite3';
 import type { Micros } from '../../../model/time.ts';
 
@@ -15,10 +12,7 @@ export interface Tallied {
   readonly time: Micros | null;
 }
 
-/**
- * Occurrences in the export: `missing`: fewer than at the service; `doubled`: more, at least one at
- * the service; `unknown`: only in the export.
- */
+/** In the export: `missing`: fewer than at the service; `doubled`: more, at least one at the service; `unknown`: only in the export. */
 export type Kind = 'missing' | 'doubled' | 'unknown';
 
 const conditions: Readonly<Record<Kind, string>> = {

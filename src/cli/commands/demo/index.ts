@@ -1,7 +1,4 @@
-/**
- * `waybill demo`: the reference service as a separate process, the daemon, a file sink whose events
- * are shown, and an archive that is verified at the end.
- */
+/** `waybill demo`: the reference service as a separate process, the daemon, a file sink whose events are shown, and an archive. */
 import { spawn, type ChildProcess } from 'node:child_process';
 import { generateKeyPairSync } from 'node:crypto';
 import { accessSync, constants, existsSync, mkdirSync, mkdtempSync, writeFileSync } from 'node:fs';
@@ -137,7 +134,6 @@ function startService(): ChildProcess {
   });
 }
 
-/** Waits for the line with the address of the service. */
 async function listening(child: ChildProcess, stop: AbortSignal): Promise<Service> {
   if (!child.stdout) throw new WaybillError('internal_error', 'the reference service was started without an output');
   const lines = createInterface({ input: child.stdout, signal: AbortSignal.any([stop, AbortSignal.timeout(startMs)]) });

@@ -20,8 +20,7 @@ const reasonLongest = 35;
 
 /**
  * `15:03:59 DENIED UserPayloadNoAccess  echo-sample@…  Review 5407.txt  0.2 s`.
- *
- * @param mark   colours the word
+ * @param mark  colours the word
  * @param width  columns of the terminal
  */
 export function denialLine(

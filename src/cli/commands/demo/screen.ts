@@ -1,7 +1,4 @@
-/**
- * The output of the demo: denials as the file sink receives them, and at intervals the verdict and
- * the ledger.
- */
+/** The output of the demo: denials as the file sink receives them, and at intervals the verdict and the ledger. */
 import { createWriteStream } from 'node:fs';
 import { open } from 'node:fs/promises';
 import { join } from 'node:path';

@@ -1,6 +1,4 @@
-/**
- * `waybill setup kafka`: creates the progress topic, and prints the commands of an administrator.
- */
+/** `waybill setup kafka`: creates the progress topic, and prints the commands of an administrator. */
 import { addAbortListener } from 'node:events';
 import { systemClock } from '../../../time/clock.ts';
 import { loadConfig } from '../../../config/load.ts';

@@ -1,6 +1,6 @@
 /**
- * Requests to Kibana's public API for saved objects and detection rules (Kibana API reference, "Saved objects" and "Security Detections
- * API"). A repeated request changes nothing more, so requests to an unavailable Kibana are repeated: it needs a minute or more to start.
+ * Requests to Kibana's public API (Kibana API reference, "Saved objects" and "Security Detections API"). A repeated request changes nothing
+ * more, so requests to an unavailable Kibana are repeated: it needs a minute or more to start.
  */
 import { WaybillError } from '../../../errors/errors.ts';
 import type { Connection } from '../../../connect/connection.ts';
@@ -10,7 +10,6 @@ import { durationText } from '../../../settings/units.ts';
 import { quote } from '../../../errors/quote.ts';
 import { version } from '../../../disk/version.ts';
 
-/** A file to import. */
 export interface Import {
   readonly path: string;
   readonly file: string;
@@ -18,7 +17,6 @@ export interface Import {
   readonly text: string;
 }
 
-/** The result of importing a file. */
 interface Imported {
   readonly count: number;
   /** Ids of rules that exist; Kibana leaves them unchanged. */

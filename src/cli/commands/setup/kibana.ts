@@ -1,6 +1,4 @@
-/**
- * `waybill setup kibana`: imports the data views, dashboards and detection rules of `content/kibana` into a space, and enables rules.
- */
+/** `waybill setup kibana`: imports the data views, dashboards and detection rules of `content/kibana` into a space, and enables rules. */
 import { readFileSync } from 'node:fs';
 import { systemClock } from '../../../time/clock.ts';
 import { loadConfig, type SinkConfig } from '../../../config/load.ts';
@@ -41,7 +39,7 @@ interface Content {
 
 /** The patterns, and the component template of the operator, in the shipped files. */
 const shipped = { records: 'logs-dpas.audit-*', ledger: 'logs-dpas.ledger-*', custom: 'logs-dpas.audit@custom' };
-/** How long to wait for TCP, proxy and TLS. */
+/** Timeout for TCP, proxy and TLS, ms. */
 const connectMs = 60_000;
 
 export async function setup(values: SetupValues, io: Io, clock: Clock = systemClock): Promise<number> {
