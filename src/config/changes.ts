@@ -1,8 +1,4 @@
-/**
- * Compares two configurations, source by source and sink by sink, by the settings that matter to a
- * running loop. A new content of a secret's file is no change: the loop reads the file again by
- * itself.
- */
+/** Compares two configurations for running loops. New content of a secret's file is no change: a loop reads it again by itself. */
 import type { Config, SinkConfig } from './load.ts';
 import { isSame } from '../settings/same.ts';
 

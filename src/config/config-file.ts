@@ -1,8 +1,6 @@
 /**
- * The configuration as files. The daemon reads it again after SIGHUP, and after a change of a file.
- * Compares the content of the files every few seconds, so a symlink to another file is a change too.
- * Reading and hashing a few small files hardly affects the main thread: the file system calls run in
- * the thread pool.
+ * The configuration as files. The daemon reads it again after SIGHUP, and after a change of a file. Compares the content of the files every
+ * few seconds, so a symlink to another file is a change too.
  */
 import { orAborted } from '../time/deadline.ts';
 import { createHash } from 'node:crypto';
@@ -15,10 +13,7 @@ import { readRegularFile, readRegularFileAsync } from '../disk/regular-file.ts';
 import type { Environment } from '../settings/reference.ts';
 
 const pollMs = 2_000;
-/**
- * Time between two checks, in ms. A change is used only if both find the same content: another
- * process may still be writing the file.
- */
+/** Time between two checks, in ms. A change is used only if both find the same content: another process may still be writing the file. */
 const agreeMs = 500;
 
 export interface ConfigSource {
@@ -40,10 +35,7 @@ export class ConfigFile implements ConfigSource {
   #watched: Watched | undefined;
   /** The file of the start, even while it is missing: a reload must not use a configuration from another place. */
   #file: string | undefined;
-  /**
-   * A hash of the files, taken before the last reload. Undefined before the first check, which then
-   * reports a change.
-   */
+  /** A hash of the files, taken before the last reload. Undefined before the first check, which then reports a change. */
   #seen: string | undefined;
   /** The content of a configuration that is not a regular file: a pipe, such as `--config /dev/stdin`, has its content only once. */
   #piped: string | undefined;
@@ -77,7 +69,7 @@ export class ConfigFile implements ConfigSource {
     this.#wake();
   }
 
-  /** Ends with the signal even while a read hangs, for example on a dead network mount. */
+  /** The signal ends it even while a read hangs, for example on a dead network mount. */
   async due(signal: AbortSignal): Promise<{ readonly changed: boolean }> {
     for (;;) {
       await this.#rest(signal);
@@ -95,7 +87,6 @@ export class ConfigFile implements ConfigSource {
     }
   }
 
-  /** Waits for the next check, or for SIGHUP. */
   async #rest(signal: AbortSignal): Promise<void> {
     if (this.#isRequested) return;
     const woken = new AbortController();
@@ -104,7 +95,6 @@ export class ConfigFile implements ConfigSource {
     signal.throwIfAborted();
   }
 
-  /** A hash of the content of every file. */
   async #look(): Promise<string> {
     const { files, patterns, directory } = this.#watched ?? { files: [], patterns: [], directory: '.' };
     const names = new Set(files.map((file) => resolve(file)));

@@ -1,7 +1,4 @@
-/**
- * Checks that involve several settings: unique ids, known names, settings that need each other.
- * They read the configuration as written, so that one load reports these and all other problems.
- */
+/** Checks that involve several settings. They read the configuration as written, so that one load reports these and all other problems. */
 import { type Document, type Fault, type Path, referenceAt } from './document.ts';
 import { nearestOrAll } from '../settings/nearest.ts';
 import { memberOf } from './schema-walk.ts';
@@ -34,7 +31,6 @@ export function crossFaults(document: Document, read: readonly string[], types: 
   ];
 }
 
-/** The rules that a type of sink has for its settings. */
 function ownFaults(type: SinkDefinition, sinks: readonly WrittenSink[]): readonly Fault[] {
   const own = sinks.filter(({ settings }) => settings['type'] === type.type);
   const faults = type.faults?.(own, sinks) ?? [];
@@ -56,7 +52,6 @@ function itemsOf(value: unknown): readonly unknown[] {
   return Array.isArray(value) ? value : [];
 }
 
-/** Reports items with the same id. */
 function repeated(items: readonly unknown[], list: string, noun: string): readonly Fault[] {
   const texts = items.map((item) => {
     const given = memberOf(item, 'id');

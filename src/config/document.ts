@@ -1,7 +1,6 @@
 /**
- * Parses a configuration file into a plain value: YAML 1.2, unique keys, no merge keys, references
- * replaced by their values. Keeps the line and the reference of each setting, for messages and for
- * secrets that are read again.
+ * Parses a configuration file into a plain value: YAML 1.2, unique keys, no merge keys, references replaced by their values. Keeps the line
+ * and the reference of each setting, for messages and for secrets that are read again.
  */
 import { isAlias, isMap, isScalar, isSeq, LineCounter, type Node, parseAllDocuments, type ScalarTag, type YAMLError } from 'yaml';
 import { messageOf } from '../errors/errors.ts';
@@ -21,9 +20,7 @@ export interface Place {
 export interface Fault {
   readonly path: Path;
   readonly message: string;
-  /**
-   * True for a reference that does not resolve, for example on another machine than the daemon's.
-   */
+  /** True for a reference that does not resolve, for example on another machine than the daemon's. */
   readonly missing?: boolean;
 }
 
@@ -45,9 +42,7 @@ export function referenceAt(document: Document, path: Path): string | undefined 
   return document.places.get(keyOf(path))?.template?.origin;
 }
 
-/**
- * More settings than any real configuration has: a few lines of aliases can expand to millions.
- */
+/** More settings than any real configuration has: a few lines of aliases can expand to millions. */
 const settingsMax = 50_000;
 
 /** Keys that would change how a plain object is compared or converted to text. */

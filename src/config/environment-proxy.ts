@@ -17,9 +17,7 @@ export function environmentProxy(environment: Environment): ProxySettings | unde
   return { url, noProxy: direct.split(/[\s,]+/).filter((each) => each !== '') };
 }
 
-/**
- * Describes an unusable proxy of the environment, without its value, which may contain a password.
- */
+/** Describes an unusable proxy of the environment, without its value, which may contain a password. */
 export function environmentProxyProblem(environment: Environment): string | undefined {
   const name = names.find((each) => environment[each]);
   if (name === undefined || proxyUrl().safeParse(environment[name]).success) return undefined;

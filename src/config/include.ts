@@ -1,6 +1,5 @@
 /**
- * Included files: their sources and sinks follow the sources and sinks of the main file. An
- * included file may contain nothing else. Messages name the file of a setting.
+ * Included files: their sources and sinks follow those of the main file. They contain nothing else. Messages name the file of a setting.
  */
 import { globSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
@@ -21,9 +20,7 @@ interface WithIncluded {
 
 const lists = ['sources', 'sinks'] as const;
 
-/**
- * Reads the included files. An unreadable file is a fault of `include`; invalid YAML is an error.
- */
+/** Reads the included files. An unreadable file is a fault of `include`; invalid YAML is an error. */
 export function withIncluded(main: Document, file: string, parse: (text: string) => Document): WithIncluded {
   const given = memberOf(main.value, 'include');
   const patterns = Array.isArray(given) ? given : [];

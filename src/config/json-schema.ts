@@ -1,16 +1,13 @@
 /**
- * The JSON Schema of the configuration, for editors. It describes the values as written: durations
- * as text, and references wherever text is allowed. It is derived from the schema that checks the
- * file.
+ * The JSON Schema of the configuration as written, for editors: durations as text, and references wherever text is allowed. It is derived
+ * from the schema that checks the file.
  */
 import { z } from 'zod';
 import type { SinkDefinition } from '../sink/define.ts';
 import { configSchema } from './schema.ts';
 import { facts } from '../settings/values.ts';
 
-/**
- * Matches text with a reference. The daemon checks the value of the reference when it loads the configuration.
- */
+/** Matches text with a reference. The daemon checks the value of the reference when it loads the configuration. */
 const referencePattern = String.raw`\$\{(env|file):`;
 
 interface SchemaOptions {

@@ -13,12 +13,9 @@ import { configSchema, stateDirectory } from './schema.ts';
 import type { StateSettings } from './state-settings.ts';
 
 /**
- * Tolerates unresolved references in all other settings: the command may run without the daemon's
- * environment and secrets.
- *
+ * Tolerates unresolved references in all other settings: the command may run without the daemon's environment and secrets.
  * @param path  as for `loadConfig`
- * @returns `warnings`: one line for each unresolved setting of this part, which is omitted or has
- * its default
+ * @returns `warnings`: one line for each unresolved setting of this part, which is omitted or has its default
  * @throws WaybillError `config_invalid`, with every problem in `problems`
  */
 export async function loadStateSettings(
@@ -67,9 +64,7 @@ const reportSchema = z.object({
   sinks: z.array(z.object({ id: z.string(), sources: z.array(z.string()).optional(), filter: z.unknown().optional() })).default([]),
 });
 
-/**
- * Removes unresolved settings and list items; an item with an unresolved id is removed entirely.
- */
+/** Removes unresolved settings and list items; an item with an unresolved id is removed entirely. */
 function withoutUnresolved(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(withoutUnresolved).filter((item) => item !== undefined);
   if (typeof value !== 'object' || value === null) return value === unresolved ? undefined : value;

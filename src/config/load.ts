@@ -1,7 +1,6 @@
 /**
- * Loads the configuration: finds and reads the file, resolves references, checks every setting, and
- * reports all problems at once. The result is complete: it has every default, each secret has the
- * name of its setting, and each source has its proxy.
+ * Loads the configuration: finds and reads the file, resolves references, checks every setting, and reports all problems at once. The
+ * result has every default, each secret has the name of its setting, and each source has its proxy.
  */
 import { readFileSync } from 'node:fs';
 import { dirname } from 'node:path';
@@ -29,8 +28,8 @@ type Given = Settings['sources'][number];
 type Common = z.output<z.ZodObject<ReturnType<typeof deliverSettings>>>;
 
 /**
- * A source with its effective settings: the proxy of the source, else the general proxy, else the
- * proxy of the environment; each member of `privacy` of the source, else the general one.
+ * A source with its effective proxy (its own, the general one, or the environment's) and `privacy` (each member its own or the general
+ * one).
  */
 export type SourceConfig = Omit<Given, 'proxy' | 'privacy'> & {
   readonly proxy: ProxySettings | undefined;
@@ -73,9 +72,7 @@ export interface Watched {
 export interface LoadOptions {
   /** The known types of sinks; default all. */
   readonly sinks?: readonly SinkDefinition[];
-  /**
-   * False: a missing secret is a warning, as for `check --offline`. Default true: it is a problem.
-   */
+  /** False: a missing secret is a warning, as for `check --offline`. Default true: it is a problem. */
   readonly requireSecrets?: boolean;
   /** ms. Without it, a `start` in the future causes no warning. */
   readonly now?: number;
@@ -88,8 +85,7 @@ export interface LoadOptions {
 const usual = ['./waybill.yaml', '/etc/waybill/waybill.yaml'];
 
 /**
- * @param path  from `--config`; default `WAYBILL_CONFIG`, `./waybill.yaml`,
- * `/etc/waybill/waybill.yaml`
+ * @param path  from `--config`; default `WAYBILL_CONFIG`, `./waybill.yaml`, `/etc/waybill/waybill.yaml`
  * @throws WaybillError `config_invalid`, with every problem in `problems`
  */
 export async function loadConfig(path: string | undefined, environment: Environment, options: LoadOptions = {}): Promise<Loaded> {
@@ -175,10 +171,7 @@ function referredBy({ places }: Document): readonly string[] {
   return [...places.values()].flatMap(({ template }) => template?.files ?? []);
 }
 
-/**
- * Gives secrets and PEM files the name of their setting and their origin.
- * @returns the files from which they are read
- */
+/** Gives secrets and PEM files the name of their setting and their origin. @returns the files from which they are read */
 function bind(settings: Settings, document: Document): readonly string[] {
   const files = new Set<string>();
   const visit = (value: unknown, path: Path): void => {

@@ -1,7 +1,6 @@
 /**
- * Describes the errors of a configuration: one line per problem, with the setting, the line of the
- * file, the value (never of a secret) and the allowed values. Knows the types of the schema, not
- * single settings.
+ * Describes the errors of a configuration: a line each, with the setting, the line of the file, the value (never of a secret) and the
+ * allowed values. Knows the types of the schema, not single settings.
  */
 import { z } from 'zod';
 import { recordFields } from '../normalize/event-names.ts';
@@ -20,17 +19,12 @@ export function schemaFaults(root: Root, document: Document, issues: readonly Is
   return issues.flatMap((issue) => faultsOf(root, document, issue, [])).filter((fault) => !follows(fault.path));
 }
 
-/**
- * `sources.production.pollInterval (line 12): "15 minuts" is not a duration such as 10s, 5m, 2h`
- */
+/** `sources.production.pollInterval (line 12): "15 minuts" is not a duration such as 10s, 5m, 2h` */
 export function problem(document: Document, { path, message }: Fault): string {
   return `${settingName(document, path)}${lineAt(document, path)}: ${message}`;
 }
 
-/**
- * The path of a setting as text, with the id of a source or sink if it is known:
- * `sources.production.pollInterval`, else `sources[0].pollInterval`.
- */
+/** `sources.production.pollInterval` if the id is known, else `sources[0].pollInterval`. */
 export function settingName(document: Document, path: Path): string {
   if (path.length === 0) return 'the configuration';
   let at = document.value;
@@ -59,9 +53,7 @@ export function orderOf(document: Document, path: Path): number {
   return (place?.file?.turn ?? 0) * 1e9 + (place?.line ?? 0);
 }
 
-/**
- * The place of a setting, or of its group if the setting is missing; undefined for the whole file.
- */
+/** The place of a setting, or of its group if the setting is missing; undefined for the whole file. */
 function placeOf(document: Document, path: Path): Place | undefined {
   for (let length = path.length; length > 0; length -= 1) {
     const place = document.places.get(keyOf(path.slice(0, length)));

@@ -5,16 +5,10 @@ import type { Micros } from '../model/time.ts';
 import type { SourceConfig } from './load.ts';
 import type { StateSettings } from './state-settings.ts';
 
-/**
- * For a start that is a duration: the clock of this machine gives the requested start, but the clock of the service gave the start of the
- * ledger. A larger difference suspends the source.
- */
+/** A start that is a duration depends on the local clock, the ledger's on the service's. A larger difference suspends the source. */
 const maxClockDifference: Micros = 3_600_000_000;
 
-/**
- * The start that the configuration requests; undefined for `now`, and for `earliest` until the service gave its earliest record.
- * @param now  µs
- */
+/** Undefined for `now`, and for `earliest` until the service gave its earliest record. @param now  µs */
 export function requestedStartOf(
   { start }: Pick<SourceConfig, 'start'>,
   { earliest }: { readonly earliest?: Micros },

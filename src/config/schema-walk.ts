@@ -9,9 +9,7 @@ export interface Found {
   readonly facts: Facts;
 }
 
-/**
- * The alternative types of the setting at a path. `value` is the whole configuration as written.
- */
+/** @param value  the whole configuration as written */
 export function typesAt(root: z.core.$ZodType, path: Path, value: unknown): readonly Found[] {
   let types = unwrap(root, value);
   let at = value;
@@ -25,7 +23,6 @@ export function typesAt(root: z.core.$ZodType, path: Path, value: unknown): read
   return types;
 }
 
-/** The settings allowed in the group at a path. */
 export function keysAt(root: z.core.$ZodType, path: Path, value: unknown): readonly string[] {
   const keys = typesAt(root, path, value).flatMap(({ schema }) => {
     if (schema instanceof z.ZodRecord) return schema.keyType instanceof z.ZodEnum ? schema.keyType.options.map(String) : [];

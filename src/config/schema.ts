@@ -1,7 +1,4 @@
-/**
- * The schema of the whole configuration, assembled from the `settings.ts` of each folder of src and from
- * the definitions of the sinks. A folder adds its settings here with one line.
- */
+/** The schema of the whole configuration, assembled from the `settings.ts` of each folder of src and the definitions of the sinks. */
 import { z } from 'zod';
 import { deliverSettings } from '../deliver/settings.ts';
 import { cefSettings, originalSettings } from '../encode/settings.ts';

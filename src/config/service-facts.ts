@@ -1,6 +1,6 @@
 /**
- * Facts of a source for normalizing its records. Its profile stores them, without keys: after the source is removed from the configuration,
- * its remaining records keep their names and privacy rules.
+ * Facts of a source for normalizing its records, without keys. Its profile stores them: the remaining records of a source that is removed
+ * from the configuration keep their names and privacy rules.
  */
 import type { Config, SinkConfig, SourceConfig } from './load.ts';
 import type { NormalizeSettings } from '../normalize/normalizer.ts';
@@ -20,14 +20,13 @@ export function factsOf({ auth, baseUrl, observer, privacy }: SourceConfig, conf
   return { tenantId: auth.tenantId, baseUrl, observer, rules: privacy.rules, ownKey: privacy.key !== config.privacy.key };
 }
 
-/** The settings for normalizing the records of a configured source for a sink. */
 export function settingsOf({ id, auth, baseUrl, observer, privacy }: SourceConfig, sink: SinkConfig, config: Config): NormalizeSettings {
   return whole({ tenantId: auth.tenantId, baseUrl, observer, privacy: { ...privacy, ...sink.privacy } }, id, sink, config);
 }
 
 /**
- * The settings for a source that was removed from the configuration. Without its key, a mask replaces each pseudonym. Without facts (the
- * source was removed before its first response), the general rules apply.
+ * For a source that was removed from the configuration. Without its key, a mask replaces each pseudonym. Without facts (it was removed
+ * before its first response), the general rules apply.
  */
 export function settingsOfRemoved(id: string, facts: ServiceFacts | undefined, sink: SinkConfig, config: Config): NormalizeSettings {
   const key = facts?.ownKey ? undefined : config.privacy.key;

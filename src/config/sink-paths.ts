@@ -1,8 +1,4 @@
-/**
- * Checks the paths that sinks write: they must not be files of the state, of the configuration, or of
- * another sink. Links are resolved, because a directory may have
- * several names.
- */
+/** Checks that the paths that sinks write are not files of the state, of the configuration, or of another sink. Links are resolved. */
 import { lstatSync, realpathSync, statSync } from 'node:fs';
 import { basename, dirname, join, resolve } from 'node:path';
 import type { SinkDefinition, WrittenSink } from '../sink/define.ts';
@@ -10,9 +6,7 @@ import type { Fault } from './document.ts';
 import { sideFile } from '../settings/side-file.ts';
 import { unresolved } from '../settings/values.ts';
 
-/**
- * The files of Waybill in the state directory: databases with the files of SQLite, and the socket.
- */
+/** The files of Waybill in the state directory: databases with the files of SQLite, and the socket. */
 const ownFiles = [
   ...['waybill.db', 'lock.db'].flatMap((name) => ['', '-wal', '-shm', '-journal'].map((end) => `${name}${end}`)),
   'waybill.sock',
@@ -88,10 +82,7 @@ function placeOf(path: string): string {
   }
 }
 
-/**
- * Compares by name, and existing files also by device and inode, because a file may have several
- * names.
- */
+/** Compares by name, and existing files also by device and inode, because a file may have several names. */
 function isSame(one: string, other: string): boolean {
   if (one === other) return true;
   const [a, b] = [one, other].map((place) => {

@@ -1,7 +1,4 @@
-/**
- * The settings that a report on a state needs. The daemon stores them in the state, so that
- * `--data-dir DIR` gives the same report without a configuration.
- */
+/** The settings that a report on a state needs, stored in it: `--data-dir DIR` gives the same report without a configuration. */
 import { z } from 'zod';
 import type { Start } from '../source/settings.ts';
 
@@ -54,9 +51,7 @@ export function settingsText({ journal, sources, sinks }: StateSettings): string
   });
 }
 
-/**
- * @returns undefined for a text in an unknown format, which another release may have written
- */
+/** @returns undefined for a text in an unknown format, which another release may have written */
 export function settingsFrom(text: string, directory: string): StateSettings | undefined {
   let value: unknown;
   try {

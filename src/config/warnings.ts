@@ -72,9 +72,7 @@ function literalSecrets(schema: z.ZodType, document: Document): readonly string[
   return [problem(document, { path: first, message: `${secrets} in the configuration file; use \${file:/path} or \${env:NAME}` })];
 }
 
-/**
- * Warns of an address that the network reaches without a token or without TLS.
- */
+/** Warns of an address that the network reaches without a token or without TLS. */
 function adminWarnings({ admin }: Settings, document: Document): readonly string[] {
   const { token, readToken, tls } = admin;
   const listens = typeof admin.listen === 'string' ? [admin.listen] : admin.listen;
@@ -135,7 +133,6 @@ function filterWarnings(filter: Where | undefined, path: Path, document: Documen
   ];
 }
 
-/** Warns of a sink that writes into the state directory. */
 function placeWarnings({ dataDir, sinks }: Settings, document: Document): readonly string[] {
   return sinks.flatMap((sink, index) =>
     ['path', 'directory'].flatMap((setting) => {
