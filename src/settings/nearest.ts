@@ -1,9 +1,8 @@
 /** Suggests a known name for a mistyped one. */
 
 /**
- * The name with the smallest edit distance: insertions, deletions, replacements and swaps of
- * neighbours, ignoring case. If that distance exceeds a third of the longer name, the only name that begins with the given one, else
- * undefined: a message with all names then helps more.
+ * The name with the smallest edit distance (insertions, deletions, replacements, swaps of neighbours; ignores case). If that exceeds a
+ * third of the longer name: the only name that begins with the given one, else undefined, as a message with all names then helps more.
  */
 export function nearest(given: string, names: readonly string[]): string | undefined {
   const requested = given.slice(0, 100).toLowerCase();

@@ -1,7 +1,4 @@
-/**
- * Certificates and keys in PEM files. Only paths are stored: each use reads the files, so that the
- * next connection uses a renewed certificate.
- */
+/** Certificates and keys in PEM files. Each use reads the files, so that the next connection uses a renewed certificate. */
 import { readdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { WaybillError, messageOf } from '../errors/errors.ts';
@@ -21,10 +18,8 @@ export class PemFiles {
   }
 
   /**
-   * The current text of each file; for a directory, of every file in it that ends in `.pem`, `.crt`
-   * or `.cer`, in the order of names.
-   * @throws WaybillError `config_invalid` that names the setting: a file cannot be read, contains
-   * no PEM, or a directory contains none
+   * The current text of each file; of a directory, each `.pem`, `.crt` or `.cer` by name.
+   * @throws WaybillError `config_invalid` that names the setting: a file cannot be read or has no PEM, or a directory has none
    */
   read(): readonly string[] {
     return this.paths.flatMap((path) => {

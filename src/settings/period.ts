@@ -4,7 +4,8 @@ import { WaybillError } from '../errors/errors.ts';
 import type { Micros } from '../model/time.ts';
 
 /**
- * `2026-11-21T00:00:00Z`, `2026-11-21` (its start in the zone), `2026-Q3` (the start of the quarter, or its end for `to`), `-7d` (before `now`).
+ * `2026-11-21T00:00:00Z`, `2026-11-21` (its start in the zone), `2026-Q3` (the start of the quarter, or its end for `to`), `-7d` (before
+ * `now`).
  * @param tz  IANA name of the zone of dates
  * @throws WaybillError `usage`
  */
@@ -28,7 +29,6 @@ export function parseTime(text: string, option: string, now: Micros, isEnd: bool
   );
 }
 
-/** Both ends of a period, as the user typed them. */
 interface GivenPeriod {
   readonly from?: string | undefined;
   readonly to?: string | undefined;
@@ -83,10 +83,7 @@ function offsetMs(at: number, tz: string): number {
   return Date.parse(`${format.format(at).replace(' ', 'T')}Z`) - at;
 }
 
-/**
- * The name as given, because the library may prefer an older name; `UTC` for every alias of UTC.
- * @throws WaybillError `usage` for an unknown zone
- */
+/** The name as given (the library may prefer an older one), or `UTC` for its aliases. @throws WaybillError `usage` for an unknown zone */
 export function parseZone(tz: string, option = '--tz'): string {
   try {
     const { timeZone } = new Intl.DateTimeFormat('en', { timeZone: tz }).resolvedOptions();

@@ -1,7 +1,6 @@
 /**
- * References from the configuration to the environment and to files: `${env:NAME}`,
- * `${env:NAME:-default}`, `${file:/path}`, and `$${` for a literal `${`. Their values may change
- * while the daemon runs, so the template is stored, and each use reads it again.
+ * References from the configuration to the environment and to files: `${env:NAME}`, `${env:NAME:-default}`, `${file:/path}`, and `$${` for
+ * a literal `${`. Their values may change while the daemon runs, so each use reads the stored template again.
  */
 import { statSync } from 'node:fs';
 import { WaybillError, messageOf } from '../errors/errors.ts';
@@ -10,18 +9,14 @@ import { readRegularFile } from '../disk/regular-file.ts';
 export type Environment = Readonly<Record<string, string | undefined>>;
 
 export interface Template {
-  /**
-   * The current text. @throws WaybillError `secret_missing` that names the missing value, but not
-   * the setting
-   */
+  /** The current text. @throws WaybillError `secret_missing` that names the missing value, but not the setting */
   read(): string;
   /** Forgets the cached contents of files. */
   refresh(): void;
-  /** The text as written, with its references. Two templates with the same text refer to the same. */
+  /** As written, with its references: templates with the same text refer to the same. */
   readonly text: string;
   /** The origin of its value: `file /run/secrets/x`, `environment variable NAME`. */
   readonly origin: string;
-  /** The files behind its references. */
   readonly files: readonly string[];
 }
 
@@ -77,10 +72,7 @@ export function variable(given: string, environment: Environment): Template {
   };
 }
 
-/**
- * The text of a file without one line break at its end; read again when the file has changed.
- * @throws SyntaxError
- */
+/** A file's text without one line break at its end; read again when the file has changed. @throws SyntaxError */
 export function file(path: string): Template {
   if (path.trim() === '') throw new SyntaxError('"${file:}" has no path');
   let kept: { readonly version: string; readonly text: string } | undefined;

@@ -1,6 +1,5 @@
 /**
- * A secret of the configuration. It stores the origin of the secret instead of its value, so that a
- * replaced secret takes effect, and it is never printed: in text, log and JSON it is `[secret]`.
+ * A secret of the configuration. It stores the origin of its value, which may be replaced, and prints as `[secret]` in text, log and JSON.
  * Each read registers the value, so that it is removed from texts of servers.
  */
 import { inspect } from 'node:util';
@@ -18,9 +17,7 @@ export class Secret {
     this.#literal = literal;
   }
 
-  /**
-   * Called once, when the configuration is loaded, with the name and the template of the setting.
-   */
+  /** Called once, when the configuration is loaded, with the name and the template of the setting. */
   bind(setting: string, template: Template | undefined): void {
     this.#setting = setting;
     this.#template = template;
@@ -31,10 +28,7 @@ export class Secret {
     }
   }
 
-  /**
-   * The current secret, also after its file has changed.
-   * @throws WaybillError `secret_missing` if the value is missing or empty
-   */
+  /** The current secret, also after its file has changed. @throws WaybillError `secret_missing` if the value is missing or empty */
   read(): string {
     try {
       const value = this.#template?.read() ?? this.#literal;
@@ -45,23 +39,17 @@ export class Secret {
     }
   }
 
-  /** Makes the next `read` read its files again, even if they seem unchanged. */
+  /** Makes the next `read` read its files even if they seem unchanged. */
   refresh(): void {
     this.#template?.refresh();
   }
 
-  /**
-   * The setting and the origin of its value: `sources.production.auth.clientSecret (file
-   * /run/secrets/x)`.
-   */
+  /** The setting and the origin of its value: `sources.production.auth.clientSecret (file /run/secrets/x)`. */
   describe(): string {
     return `${this.#setting} (${this.#template?.origin ?? 'written in the configuration'})`;
   }
 
-  /**
-   * Two secrets with equal references are the same secret. A secret in a file stays the same secret
-   * when the content of the file changes.
-   */
+  /** Equal references are the same secret, whatever the content of the file. */
   get reference(): { readonly template: string } | { readonly literal: string } {
     return this.#template ? { template: this.#template.text } : { literal: this.#literal };
   }
@@ -83,10 +71,7 @@ export class Secret {
   }
 }
 
-/**
- * The secret parts of a value: of a proxy URL the password, alone and after the user as it is sent;
- * otherwise the whole value.
- */
+/** The secret parts of a value: of a proxy URL the password, alone and after the user as it is sent; otherwise the whole value. */
 function partsOf(value: string): readonly string[] {
   const url = /^https?:/i.test(value) ? URL.parse(value) : null;
   if (url === null) return [value];

@@ -14,7 +14,7 @@ export function parseDuration(text: string): number | undefined {
   return total <= longestMs ? total : undefined;
 }
 
-/** A duration as written in the configuration: `1h30m`. */
+/** `1h30m`, as the configuration writes it. */
 export function durationText(ms: number): string {
   let left = ms;
   const parts = ['d', 'h', 'm', 's', 'ms'].flatMap((unit) => {
@@ -27,7 +27,7 @@ export function durationText(ms: number): string {
 
 const unitBytes: Readonly<Record<string, number>> = { B: 1, KiB: 2 ** 10, MiB: 2 ** 20, GiB: 2 ** 30, TiB: 2 ** 40 };
 
-/** A size as written in the configuration, in the largest unit that divides it: `512KiB`. */
+/** `512KiB`: in the largest unit that divides it, as the configuration writes it. */
 export function sizeText(bytes: number): string {
   const unit = ['TiB', 'GiB', 'MiB', 'KiB'].find((each) => bytes > 0 && bytes % (unitBytes[each] ?? 1) === 0) ?? 'B';
   return `${bytes / (unitBytes[unit] ?? 1)}${unit}`;

@@ -1,6 +1,5 @@
 /**
- * The value types of settings: durations, sizes, times, ids, addresses, secrets. Each type is parsed, documented and described
- * in the JSON Schema in one place. `facts` holds what a type expects; the messages for wrong values are built from it.
+ * The value types of settings: parsed, documented and described in the JSON Schema here. Messages for wrong values are built from `facts`.
  */
 import { isIP } from 'node:net';
 import { z } from 'zod';
@@ -60,7 +59,10 @@ const unitNames: readonly (readonly [name: RegExp, unit: string])[] = [
   [/^(d|days?)$/, 'd'],
 ];
 
-/** The correct form of a duration, size or time: `30 days` is `30d`, `10GB` is `10GiB`, a date is its first instant, a time without zone is in UTC. @param refusal  the error message */
+/**
+ * The correct form of a duration, size or time: `30 days` is `30d`, `10GB` is `10GiB`, a date is its first instant, a time without zone is
+ * in UTC. @param refusal  the error message
+ */
 export function correctedValue(text: string, refusal: string): string | undefined {
   if (/a time such as/.test(refusal))
     return ['T00:00:00Z', 'Z'].map((end) => `${text.trim()}${end}`).find((corrected) => parseInstant(corrected) !== undefined);
@@ -102,7 +104,7 @@ export function text(pattern: RegExp, expects: string) {
   return z.string().regex(pattern, `is not ${expects}`).register(facts, { expects, pattern: pattern.source });
 }
 
-/** Any text except an empty one, in one line. */
+/** Any text in one line except an empty one. */
 export function line(expects = 'text in one line') {
   return text(/^[^\p{Cc}]+$/u, expects);
 }
