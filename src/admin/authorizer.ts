@@ -1,7 +1,7 @@
 /**
- * Authorizes requests to the admin server. A token arrives as a bearer token, or as the password of HTTP Basic under any name, and is
- * compared in constant time. Without a configured token, only a loopback address allows reading. Wrong tokens never block the right one:
- * an attacker who guesses must not lock its owner out.
+ * Authorizes requests to the admin server by a bearer token, or the password of HTTP Basic under any name, compared in constant time.
+ * Without a configured token, only a loopback address may read. Wrong tokens never block the right one: an attacker who guesses must not
+ * lock its owner out.
  */
 import { createHash, timingSafeEqual } from 'node:crypto';
 import { isIP } from 'node:net';

@@ -1,6 +1,6 @@
 /**
- * Limits the connections of the admin server. Each connection serves one request; a second one closes it, so that a client cannot queue
- * responses. When the limit is reached, a new connection replaces the oldest whose request is not complete.
+ * Limits the connections of the admin server. Each serves one request; a second one closes it, so that a client cannot queue responses. At
+ * the limit, a new connection replaces the oldest whose request is not complete.
  */
 import { readFileSync } from 'node:fs';
 import type { IncomingMessage, RequestListener, Server } from 'node:http';
@@ -49,7 +49,7 @@ export class Connections {
     });
   }
 
-  /** Passes the first request of each connection to the handler; a second one closes the connection. */
+  /** A second request on a connection closes it. */
   oneEach(handler: RequestListener): RequestListener {
     return (request, response) => {
       const { socket } = request;
@@ -95,8 +95,8 @@ export class Connections {
 }
 
 /**
- * Serves a connection once its first bytes arrive, and closes it when they hold more than one request: the parser would read thousands
- * of pipelined requests before it serves another client.
+ * Serves a connection once its first bytes arrive, and closes it when they hold more than one request: the parser would read thousands of
+ * pipelined ones before it serves another client.
  */
 function oneRequest(socket: Socket, serve: () => void): void {
   const destroy = (): void => void socket.destroy();

@@ -21,10 +21,9 @@ export interface Route {
 /** By method and path, such as `GET /status`; a GET route serves HEAD too. */
 export type Routes = ReadonlyMap<string, Route>;
 
-/** Returns the response to a request without the required access. */
+/** Undefined: the request has the required access. */
 export type Guard = (access: Access, request: IncomingMessage) => Promise<AdminResponse | undefined>;
 
-/** The body of a response to a request that cannot be parsed. */
 export const unreadable = { error: 'cannot read this request' };
 
 /** A request that the client has to correct. */
@@ -78,7 +77,7 @@ export function createHandler(routes: Routes, guard: Guard, log: Log): RequestLi
   }
 }
 
-/** RFC 9110 section 15.5.6: a known path with another method names the allowed ones. */
+/** A known path with another method names the allowed ones (RFC 9110 section 15.5.6). */
 function unknownRoute(routes: Routes, path: string): AdminResponse {
   const methods = [...routes.keys()].flatMap((key) => (key.endsWith(` ${path}`) ? [key.slice(0, -path.length - 1)] : []));
   if (methods.length === 0) return json({ error: 'not found' }, 404);

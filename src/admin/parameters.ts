@@ -1,10 +1,7 @@
 /** The query parameters of a request to the admin server. */
 import { WaybillError } from '../errors/errors.ts';
 
-/**
- * Reads each parameter at most once. An unknown name is an error: a typing error must not widen the query.
- * @throws WaybillError `usage`
- */
+/** An unknown or repeated name is an error: a typing error must not widen the query. @throws WaybillError `usage` */
 export function parameters<Name extends string>(query: URLSearchParams, names: readonly Name[]): Partial<Record<Name, string>> {
   const found: Partial<Record<Name, string>> = {};
   for (const [name, value] of query) {

@@ -1,6 +1,6 @@
 /**
- * The readiness of `/readyz`: the state of the data, not of the process. Ready means that sources respond and are not suspended, that
- * the journal accepts records, and that no sink has failed for longer than `failReadinessAfter`. `trouble` in the snapshot has the reason.
+ * The readiness of `/readyz`: sources respond and are not suspended, the journal accepts records, and no sink has failed for longer than
+ * `failReadinessAfter` (`trouble` in the snapshot).
  */
 import { sinkState, sourceState } from '../report/states.ts';
 import type { Snapshot } from '../model/snapshot.ts';
@@ -10,10 +10,7 @@ interface Selected {
   readonly sink?: string | undefined;
 }
 
-/**
- * One line for each reason; empty when ready. A selected source or sink limits the reasons to it; a paused journal concerns every
- * source.
- */
+/** One line for each reason; empty when ready. `selected` limits these to a source or sink; a paused journal concerns every source. */
 export function notReadyReasons(snapshot: Snapshot, selected: Selected = {}): string[] {
   const all = selected.source === undefined && selected.sink === undefined;
   const reasons: string[] = [];

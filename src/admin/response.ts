@@ -26,7 +26,7 @@ export function json(value: unknown, status = 200, headers: AdminResponse['heade
   return { status, headers: { 'content-type': 'application/json; charset=utf-8', ...headers }, body: JSON.stringify(value) };
 }
 
-/** Node omits the body of a response to HEAD. */
+/** Node omits the body for HEAD. */
 export async function send({ status, headers, body }: AdminResponse, response: ServerResponse): Promise<void> {
   const all = { ...securityHeaders, ...headers };
   if (typeof body === 'string' || Buffer.isBuffer(body)) {

@@ -165,7 +165,6 @@ function operations(sources: AdminSources, operate: NonNullable<AdminSources['op
 
 type Found<Value> = { readonly value: Value } | { readonly missing: string };
 
-/** Calls `read` only while the daemon responds. */
 async function valueOf<Value>(sources: AdminSources, read: () => Value | undefined | Promise<Value | undefined>): Promise<Found<Value>> {
   const stalled = sources.stalled?.();
   const value = stalled === undefined ? await read() : undefined;

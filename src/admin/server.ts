@@ -1,7 +1,4 @@
-/**
- * The admin server: probes, metrics, status, reports and operations over HTTP, on the configured addresses and on the Unix socket of the
- * state directory.
- */
+/** The admin server: probes, metrics, status, reports and operations over HTTP, on the configured addresses and the Unix socket. */
 import { lookup } from 'node:dns/promises';
 import { once } from 'node:events';
 import { chmod } from 'node:fs/promises';

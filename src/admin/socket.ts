@@ -1,7 +1,4 @@
-/**
- * The path of the Unix socket in the state directory, which commands use to reach the running daemon. Only the owner of the state may
- * connect: the directory has mode 0700, the socket 0600.
- */
+/** The Unix socket by which commands reach the daemon. Only the owner of the state may connect: directory mode 0700, socket 0600. */
 import { lstat, unlink } from 'node:fs/promises';
 import { connect } from 'node:net';
 import { WaybillError } from '../errors/errors.ts';

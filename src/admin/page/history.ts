@@ -1,7 +1,6 @@
 /**
- * The data of the charts on the status page: a bounded number of samples of the progress of each
- * source and sink. A full history merges pairs of samples, which doubles their interval. At the
- * longest interval, it drops the oldest sample instead.
+ * The data of the charts on the status page: a bounded number of samples for each source and sink. A full history merges pairs of samples,
+ * which doubles their interval; at the longest interval it drops the oldest sample.
  */
 import type { Micros } from '../../model/time.ts';
 

@@ -1,7 +1,4 @@
-/**
- * The data of the status page: the JSON of `GET /status` with problems first, and the newest windows, rates, and the history of one source.
- * Pure.
- */
+/** The data of the status page: `GET /status` with problems first, the newest windows, rates, and the history of one source. Pure. */
 import type { LedgerReportState } from '../../model/ledger-report.ts';
 import type { Snapshot } from '../../model/snapshot.ts';
 import type { Micros } from '../../model/time.ts';
@@ -10,7 +7,6 @@ import { worstFirst } from '../../report/advice.ts';
 import { statusJson } from '../../report/status-json.ts';
 import type { History } from './history.ts';
 
-/** A window as stored in the journal. */
 interface ShownWindow {
   readonly from: Micros;
   readonly to: Micros;
@@ -21,14 +17,11 @@ interface ShownWindow {
 }
 
 export interface Overview {
-  /**
-   * @param source  includes the windows and history of this source; default the source with the worst problem
-   * @throws WaybillError `usage` when the source does not exist
-   */
+  /** @param source  default the one with the worst problem. @throws WaybillError `usage` when the source does not exist */
   text(source: string | undefined): string;
 }
 
-/** The parsed text of an overview: the type of the data in the page's script. */
+/** Also the type of the data in the page's script. */
 export type OverviewJson = ReturnType<typeof statusWith> & {
   /** The windows and history of one source; null without any source. */
   readonly detail: ReturnType<typeof detailOf> | null;

@@ -1,7 +1,4 @@
-/**
- * Elements made of text and attributes. No markup is parsed: what comes from a server is always
- * text, with its control characters visible.
- */
+/** Elements of text and attributes. No markup is parsed: what comes from a server is always text, with its control characters visible. */
 import { printable } from './text.js';
 
 const svgSpace = 'http://www.w3.org/2000/svg';
@@ -9,11 +6,7 @@ const svgSpace = 'http://www.w3.org/2000/svg';
 /** @typedef {string | number | boolean | null | undefined} Attribute */
 /** @typedef {Node | string} Child */
 
-/**
- * @param {Element} element
- * @param {Readonly<Record<string, Attribute>>} attributes
- * @param {readonly Child[]} children
- */
+/** @param {Element} element @param {Readonly<Record<string, Attribute>>} attributes @param {readonly Child[]} children */
 function filled(element, attributes, children) {
   for (const [name, value] of Object.entries(attributes))
     if (value !== null && value !== undefined && value !== false) element.setAttribute(name, value === true ? '' : String(value));
@@ -34,41 +27,26 @@ export function html(tag, attributes = {}, ...children) {
   return element;
 }
 
-/**
- * @param {string} tag
- * @param {Readonly<Record<string, Attribute>>} [attributes]
- * @param {...Child} children
- */
+/** @param {string} tag @param {Readonly<Record<string, Attribute>>} [attributes] @param {...Child} children */
 export function svg(tag, attributes = {}, ...children) {
   return filled(document.createElementNS(svgSpace, tag), attributes, children);
 }
 
-/**
- * The element of the page with this id.
- * @template {Element} [Type=HTMLElement]
- * @param {string} id
- * @param {new () => Type} [type]
- * @returns {Type}
- */
+/** @template {Element} [Type=HTMLElement] @param {string} id @param {new () => Type} [type] @returns {Type} */
 export function byId(id, type = /** @type {new () => any} */ (HTMLElement)) {
   const element = document.getElementById(id);
   if (!(element instanceof type)) throw new Error(`the page has no element "${id}"`);
   return element;
 }
 
-/**
- * Writes text only where it changed, so that a screen reader does not repeat it.
- * @param {Element} element
- * @param {string} text
- */
+/** Writes text only where it changed, so that a screen reader does not repeat it. @param {Element} element @param {string} text */
 export function write(element, text) {
   const visible = printable(text);
   if (element.textContent !== visible) element.textContent = visible;
 }
 
 /**
- * Replaces the children of an element, but keeps those that are equal: focus, selection and scroll
- * position stay.
+ * Replaces the children of an element, but keeps those that are equal: focus, selection and scroll position stay.
  * @param {Element} element
  * @param {readonly Child[]} children
  */
@@ -86,11 +64,7 @@ export function renew(element, children) {
   for (const rest of old.slice(children.length)) rest.remove();
 }
 
-/**
- * Keeps an opened `details` open.
- * @param {Element} before
- * @param {Element} next
- */
+/** Keeps an opened `details` open. @param {Element} before @param {Element} next */
 function adopt(before, next) {
   for (const name of before.getAttributeNames()) if (!next.hasAttribute(name) && name !== 'open') before.removeAttribute(name);
   for (const name of next.getAttributeNames()) {

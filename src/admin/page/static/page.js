@@ -169,22 +169,13 @@ function problemItem({ what, lost, operation, code }) {
   );
 }
 
-/**
- * A command, with a button that copies it where the browser permits.
- * @param {string} text
- */
+/** A command, with a button that copies it where the browser permits. @param {string} text */
 function command(text) {
   const button = html('button', { type: 'button', class: 'copy', 'data-copy': text, 'aria-label': `Copy ${text}` }, 'Copy');
   return [html('code', {}, text), ...('clipboard' in navigator ? [' ', button] : [])];
 }
 
-/**
- * @param {string} name
- * @param {string} value
- * @param {string} more
- * @param {string} [tone]
- * @param {readonly Node[]} [others]
- */
+/** @param {string} name @param {string} value @param {string} more @param {string} [tone] @param {readonly Node[]} [others] */
 function tile(name, value, more, tone = '', others = []) {
   return html(
     'div',
@@ -256,10 +247,7 @@ function certificateTile(certificate) {
   ];
 }
 
-/**
- * Only once a tenth is used: before that it says nothing.
- * @param {OverviewJson['journal']} journal
- */
+/** Only once a tenth is used: before that it says nothing. @param {OverviewJson['journal']} journal */
 function journalTile(journal) {
   const used = journal.bytes - journal.reserved;
   const [more, tone] = journalState(journal);
@@ -268,10 +256,7 @@ function journalTile(journal) {
   return [tile('Journal', `${size(used)} of ${size(journal.maxSize)}`, more, tone, [meter])];
 }
 
-/**
- * @param {OverviewJson['journal']} journal
- * @returns {[text: string, tone: string]}
- */
+/** @param {OverviewJson['journal']} journal @returns {[text: string, tone: string]} */
 function journalState({ paused, forecast, head }) {
   if (paused !== null) return [`collection is paused: ${paused}`, 'bad'];
   if (forecast) return [`full in about ${span(forecast.secondsUntilFull)} unless ${forecast.sink} resumes`, 'warning'];
@@ -298,12 +283,7 @@ function showPicture() {
   renew(byId('windows-table'), [windowsTable(detail, now())]);
 }
 
-/**
- * @template {{ readonly id: string }} Item
- * @param {string} name
- * @param {readonly Item[]} items
- * @param {(item: Item) => string} words
- */
+/** @template {{ readonly id: string }} Item @param {string} name @param {readonly Item[]} items @param {(item: Item) => string} words */
 function found(name, items, words) {
   const input = byId(`find-${name}`, HTMLInputElement);
   const wanted = input.value.trim().toLowerCase();
@@ -313,10 +293,7 @@ function found(name, items, words) {
   return some;
 }
 
-/**
- * The windows that could not be proven, from the list that `waybill gaps list` prints.
- * @param {OverviewJson} overview
- */
+/** The windows that could not be proven, from the list that `waybill gaps list` prints. @param {OverviewJson} overview */
 async function showGaps({ sources }) {
   const count = sources.reduce((sum, { gaps, inDoubt }) => sum + gaps + inDoubt, 0);
   byId('gaps-part').hidden = count === 0;

@@ -1,7 +1,6 @@
 /**
- * The chart of the last hours: the windows of one source over time, the age of its newest proof,
- * and the wait of records for each sink. It is drawn in SVG; every state has a separate shape in
- * addition to its color, and the label and the table below contain the same data.
+ * The chart of the last hours as SVG: the windows of one source over time, the age of its newest proof, and the wait of records for each
+ * sink. Every state has a shape in addition to its color, and the label and the table below contain the same data.
  */
 import { html, svg } from './elements.js';
 import { clock, counted, span, windowStates } from './text.js';
@@ -63,10 +62,7 @@ export function picture(detail, failing, source, now, width) {
   );
 }
 
-/**
- * @param {Detail} detail
- * @param {OverviewJson['sources'][number] | undefined} source
- */
+/** @param {Detail} detail @param {OverviewJson['sources'][number] | undefined} source */
 function label(detail, source) {
   const known = detail.lag.filter((lag) => lag !== null);
   const proof =
@@ -79,20 +75,14 @@ function label(detail, source) {
     .join(', ')}. ${proof} Records wait for sinks: ${waits || 'no sink'}.`;
 }
 
-/**
- * The number of windows in each state, without states that have none.
- * @param {Detail} detail
- */
+/** The number of windows in each state, without states that have none. @param {Detail} detail */
 export function windowCounts(detail) {
   return [...windowStates]
     .map(([letter, name]) => ({ letter, name, count: detail.windows.filter((window) => window[2] === letter).length }))
     .filter(({ count }) => count > 0);
 }
 
-/**
- * @param {string} text
- * @param {number} y
- */
+/** @param {string} text @param {number} y */
 function title(text, y) {
   return svg('text', { x: 0, y: y - 8, class: 'title' }, text);
 }
@@ -100,19 +90,12 @@ function title(text, y) {
 /** From this number of sinks on, only failing ones have a color, and the legend is below the chart. */
 const manySinks = 4;
 
-/**
- * @param {Detail} detail
- * @param {number} width
- */
+/** @param {Detail} detail @param {number} width */
 function isListed({ sinks }, width) {
   return sinks.length >= manySinks || sinks.reduce((sum, { id }) => sum + 40 + id.length * 7.5, 280) > width - 8;
 }
 
-/**
- * @param {string} id
- * @param {Detail} detail
- * @param {ReadonlySet<string>} failing
- */
+/** @param {string} id @param {Detail} detail @param {ReadonlySet<string>} failing */
 function isQuiet(id, { sinks }, failing) {
   return sinks.length >= manySinks && !failing.has(id);
 }
@@ -132,12 +115,7 @@ export function sinkLegend(detail, failing, width) {
   return quiet === 0 ? drawn : [...drawn, html('li', {}, line('quiet'), ` ${counted(quiet, 'other sink')}`)];
 }
 
-/**
- * Draws the legend to the right of the title.
- * @param {Detail} detail
- * @param {Axis} axis
- * @param {number} y
- */
+/** Draws the legend to the right of the title. @param {Detail} detail @param {Axis} axis @param {number} y */
 function names(detail, axis, y) {
   const wide = detail.sinks.map(({ id }) => 40 + id.length * 7.5);
   const all = wide.reduce((sum, each) => sum + each, 0);
@@ -164,20 +142,12 @@ function hatches() {
   return svg('defs', {}, hatch('g', 45, 6), hatch('a', -45, 6), hatch('d', 0, 4), hatch('o', 45, 8));
 }
 
-/**
- * @param {Axis} axis
- * @param {number} at  seconds since 1970
- */
+/** @param {Axis} axis @param {number} at  seconds since 1970 */
 function across({ left, right, from, to }, at) {
   return left + ((Math.min(to, Math.max(from, at)) - from) / (to - from)) * (right - left);
 }
 
-/**
- * @param {Detail} detail
- * @param {Axis} axis
- * @param {number} y
- * @param {number} now
- */
+/** @param {Detail} detail @param {Axis} axis @param {number} y @param {number} now */
 function windowShapes(detail, axis, y, now) {
   const last = detail.windows.at(-1)?.[1];
   const shapes = detail.windows
@@ -270,20 +240,14 @@ function runsOf(values, detail, axis, up) {
   return runs;
 }
 
-/**
- * Zero and one or two round values.
- * @param {number} largest  seconds
- */
+/** Zero and one or two round values. @param {number} largest  seconds */
 function scale(largest) {
   const nice = [5, 10, 30, 60, 120, 300, 600, 900, 1_800, 3_600, 7_200, 14_400, 43_200, 86_400, 172_800, 604_800, 2_592_000];
   const step = nice.findLast((each) => each <= largest / 1.5) ?? 5;
   return [0, ...[1, 2].map((n) => n * step).filter((mark) => mark <= largest)];
 }
 
-/**
- * @param {Axis} axis
- * @param {number} y
- */
+/** @param {Axis} axis @param {number} y */
 function timeAxis(axis, y) {
   const seconds = axis.to - axis.from;
   const most = Math.max(2, Math.floor((axis.right - axis.left) / 84));

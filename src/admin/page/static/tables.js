@@ -12,10 +12,7 @@ const maxRows = 200;
 const stripCells = 40;
 const windowRows = 60;
 
-/**
- * True for the states of a source or sink that does not do its work.
- * @param {string} state
- */
+/** True for the states of a source or sink that does not do its work. @param {string} state */
 export function isBad(state) {
   return ['failing', 'suspended', 'paused', 'blocked', 'retrying'].includes(state);
 }
@@ -28,21 +25,12 @@ function badge(state) {
   return html('span', { class: `badge ${tone}` }, html('span', { 'aria-hidden': 'true' }, sign), ` ${state}`);
 }
 
-/**
- * @param {string} label
- * @param {string | readonly (Node | string)[]} content
- * @param {boolean} [isNumber]
- */
+/** @param {string} label @param {string | readonly (Node | string)[]} content @param {boolean} [isNumber] */
 function cell(label, content, isNumber = false) {
   return html('td', { 'data-label': label, class: isNumber ? 'number' : null }, ...(typeof content === 'string' ? [content] : content));
 }
 
-/**
- *
- * @param {string} caption
- * @param {readonly string[]} heads  heads of number columns begin with `#`
- * @param {readonly HTMLElement[]} rows
- */
+/** @param {string} caption @param {readonly string[]} heads  heads of number columns begin with `#` @param {readonly HTMLElement[]} rows */
 function table(caption, heads, rows) {
   const head = heads.map((name) => html('th', { scope: 'col', class: name.startsWith('#') ? 'number' : null }, name.replace(/^#/, '')));
   return html(
@@ -54,10 +42,7 @@ function table(caption, heads, rows) {
   );
 }
 
-/**
- * One cell for each window, all of one size, the newest at the right.
- * @param {string} strip
- */
+/** One cell for each window, all of one size, the newest at the right. @param {string} strip */
 function stripOf(strip) {
   const shown = strip.slice(-stripCells);
   if (shown === '') return html('span', { class: 'note' }, 'no window yet');
@@ -69,11 +54,7 @@ function stripOf(strip) {
   return html('span', { class: 'strip', role: 'img', 'aria-label': words, title: words }, ...cells);
 }
 
-/**
- * @param {readonly Source[]} sources
- * @param {number} now  ms since 1970
- * @param {string} chosen  the source that is drawn
- */
+/** @param {readonly Source[]} sources @param {number} now  ms since 1970 @param {string} chosen  the source that is drawn */
 export function sourcesTable(sources, now, chosen) {
   if (sources.length === 0) return html('p', { class: 'empty' }, 'No source.');
   const rows = sources.slice(0, maxRows).flatMap((source) => {
@@ -117,10 +98,7 @@ export function sourcesTable(sources, now, chosen) {
   return table('Sources, problems first', heads, rows);
 }
 
-/**
- * @param {readonly Sink[]} sinks
- * @param {number} now  ms since 1970
- */
+/** @param {readonly Sink[]} sinks @param {number} now  ms since 1970 */
 export function sinksTable(sinks, now) {
   if (sinks.length === 0) return html('p', { class: 'empty' }, 'No sink.');
   const rows = sinks.slice(0, maxRows).flatMap((sink) => {
@@ -159,11 +137,7 @@ export function sinksTable(sinks, now) {
   return table('Sinks, problems first', ['Sink', 'State', 'Lag', '#Rate', 'Last delivery', 'Last error', '#Dead letters'], rows);
 }
 
-/**
- * A second row across the table.
- * @param {readonly string[]} texts
- * @param {number} columns
- */
+/** A second row across the table. @param {readonly string[]} texts @param {number} columns */
 function detailRow(texts, columns) {
   return texts.length === 0
     ? []
@@ -176,10 +150,7 @@ function detailRow(texts, columns) {
       ];
 }
 
-/**
- * @param {string | null} at
- * @param {number} now  ms since 1970
- */
+/** @param {string | null} at @param {number} now  ms since 1970 */
 function nextIn(at, now) {
   const left = at === null ? 0 : (Date.parse(at) - now) / 1000;
   return left > 0 ? `Next attempt in ${span(left)}.` : null;
@@ -187,11 +158,7 @@ function nextIn(at, now) {
 
 /** @typedef {{ readonly source: string, readonly from: string, readonly to: string, readonly state: string, readonly message: string | null, readonly total: number | null, readonly received: number, readonly nextTry: string | null }} Gap */
 
-/**
- * Gaps and windows in doubt; accepted ones are in the ledger.
- * @param {readonly Gap[]} gaps
- * @param {number} now  ms since 1970
- */
+/** Gaps and windows in doubt; accepted ones are in the ledger. @param {readonly Gap[]} gaps @param {number} now  ms since 1970 */
 export function gapsTable(gaps, now) {
   const rows = gaps
     .filter(({ state }) => state !== 'accepted')
@@ -212,10 +179,7 @@ export function gapsTable(gaps, now) {
   return table('Gaps and windows in doubt', ['Window', 'Source', 'State', '#Received', '#Counted', 'Next attempt'], rows);
 }
 
-/**
- * @param {Detail} detail
- * @param {number} now  ms since 1970
- */
+/** @param {Detail} detail @param {number} now  ms since 1970 */
 export function windowsTable(detail, now) {
   const rows = detail.windows
     .slice(-windowRows)

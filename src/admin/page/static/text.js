@@ -1,9 +1,6 @@
 /** Times and numbers as the page shows them: as in `waybill status`, in UTC. */
 
-/**
- * `45 s`, `18 min`, `5 h`, `3 d`: one unit, rounded down.
- * @param {number} seconds
- */
+/** `45 s`, `18 min`, `5 h`, `3 d`: one unit, rounded down. @param {number} seconds */
 export function span(seconds) {
   const whole = Math.max(0, Math.floor(seconds));
   if (whole < 90) return `${whole} s`;
@@ -12,11 +9,7 @@ export function span(seconds) {
   return `${Math.floor(whole / 86_400)} d`;
 }
 
-/**
- * `02:45:10`, with the date if it is another day.
- * @param {number} at  ms since 1970
- * @param {number} now  ms since 1970
- */
+/** `02:45:10`, with the date if it is another day. @param {number} at  ms since 1970 @param {number} now  ms since 1970 */
 export function clock(at, now) {
   const text = new Date(at).toISOString();
   const time = text.slice(11, 19).replace(/:00$/, '');
@@ -28,19 +21,12 @@ export function grouped(count) {
   return count.toLocaleString('en');
 }
 
-/**
- * @param {number} count
- * @param {string} one
- * @param {string} [many]
- */
+/** @param {number} count @param {string} one @param {string} [many] */
 export function counted(count, one, many = `${one}s`) {
   return `${grouped(count)} ${count === 1 ? one : many}`;
 }
 
-/**
- * Per second; small rates keep a digit.
- * @param {number | null} rate
- */
+/** Per second; small rates keep a digit. @param {number | null} rate */
 export function perSecond(rate) {
   if (rate === null) return '–';
   return `${rate >= 10 || rate === 0 ? grouped(Math.round(rate)) : rate.toFixed(rate < 0.1 ? 2 : 1)}/s`;
@@ -54,11 +40,7 @@ export function size(bytes) {
   return `${value >= 100 || Number.isInteger(value) ? value.toFixed(0) : value.toFixed(1)} ${units[power] ?? ''}`;
 }
 
-/**
- * Makes control characters and direction marks visible, so that text of a server cannot reorder a
- * line.
- * @param {string} text
- */
+/** Makes control characters and direction marks visible, so that text of a server cannot reorder a line. @param {string} text */
 export function printable(text) {
   return text.replace(
     /[\u0000-\u001f\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/g,
@@ -76,10 +58,7 @@ export const windowStates = new Map([
   ['o', 'open'],
 ]);
 
-/**
- * Splits the text of an act into prose and the commands in it.
- * @param {string} text
- */
+/** Splits the text of an act into prose and the commands in it. @param {string} text */
 export function commandsIn(text) {
   const command =
     /(waybill (?:(?:archive|backfill|dead-letters|gaps|operations|sinks|sources) [a-z]+|replay cancel|[a-z-]+)(?: [A-Z]+)?(?: --[a-z-]+(?: (?!--)[^\s;,]*[^\s;,.])?)*)/;
