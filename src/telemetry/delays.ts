@@ -25,10 +25,7 @@ export class Delays {
   /** The last outage: records dated in it were seen late because nothing was polled. */
   #quiet: { readonly from: Micros; readonly to: Micros } | undefined;
 
-  /**
-   * @param stored  the measure of an earlier process
-   * @param pollMs  the poll interval
-   */
+  /** @param stored  the measure of an earlier process @param pollMs  the poll interval */
   constructor(stored: DelayMeasure | undefined, pollMs: number) {
     const fits = stored?.recent.length === delayBounds.length + 1;
     this.#outage = Math.max(minOutage, 3 * pollMs * 1000);

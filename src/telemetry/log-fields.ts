@@ -1,7 +1,4 @@
-/**
- * Redaction of log fields. Text appears only under the field names of the event table, and secrets and
- * credentials are removed from it; text under any other name is written as `[hidden]`.
- */
+/** Redaction of log fields. Text appears only under the names of the event table, without secrets and credentials; else as `[hidden]`. */
 import { withoutSecrets } from '../errors/secrets.ts';
 import { codeOf, wordOf } from '../errors/errors.ts';
 import { harmless } from '../errors/escape.ts';
@@ -12,10 +9,7 @@ const hidden = '[hidden]';
 /** Names inside the objects of a field: `added` inside `sources` of `config.reloaded`. */
 const innerNames = ['added', 'changed', 'removed'];
 
-/**
- * Field names whose text may appear: the names in the event table, and the inner names. Text under
- * another name inside an object is hidden too.
- */
+/** Text under another name is hidden, inside an object too. */
 const shownFields: ReadonlySet<string> = new Set([
   ...innerNames,
   ...Object.values(logEvents).flatMap(({ fields }) => fields.replaceAll('?', '').split(' ')),
@@ -24,13 +18,9 @@ const shownFields: ReadonlySet<string> = new Set([
 const secretName =
   /secret|passw|passphrase|token(?!Url)|authorization|cookie|credential|private|(api|access|subscription|signing|privacy)[-_]?key|^key$|^pin$|jwt|session|bearer/i;
 const maxDepth = 5;
-/** Characters of one text. */
 const maxLength = 4_000;
 
-/**
- * Numbers and booleans pass under every name that does not look like the name of a secret. An error
- * becomes its code, its message and the messages of its causes.
- */
+/** Numbers and booleans pass under every name unlike that of a secret. An error becomes its code, its message and those of its causes. */
 export function presentable(fields: object): Record<string, unknown> {
   const shown: Record<string, unknown> = {};
   for (const [name, value] of Object.entries(fields)) {
@@ -40,8 +30,8 @@ export function presentable(fields: object): Record<string, unknown> {
 }
 
 /**
- * Removes secrets and credentials that the other side may return, and characters that control a terminal
- * (escape, C1 controls, direction marks). JSON escapes the other C0 controls.
+ * Removes secrets and credentials that the other side may return, and characters that control a terminal (escape, C1 controls, direction
+ * marks). JSON escapes the other C0 controls.
  */
 export function scrubbed(text: string): string {
   // Text is shortened last: a part of a secret is not recognized.

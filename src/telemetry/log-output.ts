@@ -1,6 +1,5 @@
 /**
- * The output of the log. Its reader may be slow, stuck or closed and must not delay the daemon: unread lines are buffered up to a limit.
- * Lines beyond the limit, and lines that cannot be written, are lost and counted.
+ * The output of the log. A slow reader must not delay the daemon: lines are buffered up to a limit, beyond which they are lost and counted.
  */
 
 /** Standard error, a file, or a test double. */

@@ -1,7 +1,6 @@
 /**
- * The log: one line for each event on standard error, as JSON, ECS JSON or text. log-fields.ts redacts the fields. The same failure of
- * the same source or sink is written at most once a minute, with the number of omitted lines and the time of the last one. No line about a
- * failure follows the line that reports its end.
+ * The log: one line for each event on standard error, as JSON, ECS JSON or text. The same failure of the same source or sink is written at
+ * most once a minute, with the number of omitted lines and the time of the last one, and never after the line that reports its end.
  */
 import { createRequire } from 'node:module';
 import { pino } from 'pino';
@@ -30,11 +29,10 @@ export interface Logs {
   readonly root: ComponentLog;
   /** Overrides the configured levels for a while. The log records the start and the end. */
   readonly setLevel: (chosen: TemporaryLevel) => void;
-  /** The components that exist. */
   readonly components: () => readonly string[];
   /** Writes the pending counts of repeated failures. Call before the process ends. */
   readonly flush: () => void;
-  /** Number of lines lost since the start. */
+  /** Since the start. */
   readonly lost: () => number;
 }
 
@@ -53,8 +51,7 @@ const levels = ['debug', 'info', 'warn', 'error'] as const;
 
 /**
  * @param settings  `level` and `levels` are read again for each line
- * @param environment  `LOG_LEVEL` overrides `settings.level` (not `settings.levels`); `NO_COLOR`
- * disables colors
+ * @param environment  `LOG_LEVEL` overrides `settings.level` (not `settings.levels`); `NO_COLOR` disables colors
  * @throws WaybillError `config_invalid` for an invalid LOG_LEVEL
  */
 export function createLog(
@@ -161,7 +158,6 @@ interface Repeated {
   readonly subject: unknown;
   /** Identifies the minute. */
   readonly started: symbol;
-  /** Omitted lines. */
   readonly count: number;
   /** Time of the last omitted line, ms since 1970. */
   readonly lastAt: number;
@@ -213,7 +209,7 @@ function prettyLine(colorize: boolean): (line: string) => string {
   });
 }
 
-/** Moves error and detail from the fields into the message. */
+/** Moves error and detail into the message. */
 function prettyFields(event: LogEventCode, component: string, fields: Record<string, unknown>, message: string): [object, string] {
   const { error, detail, ...others } = plainFields(component, fields);
   const reasons = isErrorFields(error) ? [error.message, ...(error.causes ?? [])] : [];
@@ -247,7 +243,7 @@ function ecsFields(component: string, fields: Record<string, unknown>): Record<s
   };
 }
 
-/** Two lines report the same failure when they have the same event and code, and the same source or sink (or none). */
+/** Failures are the same by event, code, and source or sink (or none). */
 function failureKey(event: LogEventCode, fields: Record<string, unknown>): string | undefined {
   const code = failureCode(fields);
   return code === undefined ? undefined : JSON.stringify([event, code, fields['source'], fields['sink'], fields['id']]);

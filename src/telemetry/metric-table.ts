@@ -1,7 +1,6 @@
 /**
- * The table of metrics. metrics.ts creates the instruments from it, and docs/metrics.md is generated from
- * it. Labels are ids of the configuration and fixed values, never a part of a record. The name of a metric
- * ends with its unit.
+ * The table of metrics, from which metrics.ts creates the instruments and docs/metrics.md is generated. Labels are ids of the configuration
+ * and fixed values, never a part of a record. A metric's name ends with its unit.
  */
 export interface Metric {
   readonly type: 'counter' | 'gauge' | 'histogram';
@@ -176,7 +175,6 @@ export function unitOf(name: string): string {
 }
 
 type MetricName = keyof typeof metricTable;
-/** The names of the metrics of one type. */
 export type NameOf<Type extends Metric['type']> = {
   [Name in MetricName]: (typeof metricTable)[Name]['type'] extends Type ? Name : never;
 }[MetricName];

@@ -168,10 +168,7 @@ function gauge(meter: Meter, name: NameOf<'gauge'>): ObservableGauge {
 const aggregationTemporalitySelector: AggregationTemporalitySelector = (type) =>
   type === InstrumentType.OBSERVABLE_GAUGE ? AggregationTemporality.DELTA : AggregationTemporality.CUMULATIVE;
 
-/**
- * Makes an exporter omit gauges of removed sources and sinks, as the Prometheus text does. OTLP sends no temporality with a gauge, so the
- * receiver sees no other change.
- */
+/** Omits gauges of removed sources and sinks, as the Prometheus text does. OTLP gauges have no temporality: nothing else changes. */
 export function withoutStaleGauges<Exporter extends PushMetricExporter>(exporter: Exporter): Exporter {
   const preferred = exporter.selectAggregationTemporality?.bind(exporter);
   exporter.selectAggregationTemporality = (type) =>

@@ -1,8 +1,6 @@
 /**
- * The exporters of metrics and traces, with the variables of the OpenTelemetry specification.
- * @opentelemetry/sdk-node 0.301 is not used. It needs 15 MiB of memory and 0.2 s of CPU more than these
- * packages, and 7 MiB more in the image. It has 40 further packages (gRPC, Zipkin, instrumentation) for
- * protocols that Waybill does not offer.
+ * The exporters of metrics and traces, with the variables of the OpenTelemetry specification. @opentelemetry/sdk-node 0.301 would cost 15
+ * MiB of memory, 0.2 s of CPU, 7 MiB of the image and 40 packages for protocols that Waybill does not offer.
  */
 import { within } from '../time/deadline.ts';
 import { diag, DiagLogLevel } from '@opentelemetry/api';
@@ -27,9 +25,7 @@ import { withoutStaleGauges } from './metrics.ts';
 import { tracerOf } from './tracer.ts';
 import { positive, samplerName, samplerRatio } from './variables.ts';
 
-/**
- * ms. Every request ends within this time, also a request to an unreachable receiver while the process stops.
- */
+/** ms. Every request ends within this time, also a request to an unreachable receiver while the process stops. */
 const maxTimeout = 5_000;
 /** ms */
 const maxFlush = 3_000;
@@ -95,10 +91,7 @@ function sampler(): Sampler {
   return name === 'traceidratio' ? new TraceIdRatioBasedSampler(samplerRatio() ?? 1) : new AlwaysOnSampler();
 }
 
-/**
- * The packages report every failure here. The log writes the line once a minute, with the number
- * of omitted lines.
- */
+/** The packages report every failure here. The log writes the line once a minute, with the number of omitted lines. */
 function reportFailures(log: Log): void {
   const report = (message: string, cause?: unknown): void => {
     const error = new WaybillError('otlp_export_failed', message, { cause });

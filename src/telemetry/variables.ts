@@ -1,6 +1,6 @@
 /**
- * The values of the OTEL_ variables. A wrong value is ignored with a warning, as the OpenTelemetry specification demands
- * ("Environment Variable Specification", numeric and enum values).
+ * The OTEL_ variables. The OpenTelemetry specification ("Environment Variable Specification") demands to ignore a wrong value with a
+ * warning.
  */
 
 type Variables = Readonly<Record<string, string | undefined>>;
