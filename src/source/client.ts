@@ -1,7 +1,6 @@
 /**
- * The client of a logs endpoint. One call returns one page or throws a
- * WaybillError with the kind of failure. It replaces a rejected token once within a call and
- * repeats nothing else. The collector decides when to send a request.
+ * The client of a logs endpoint. One call returns one page or throws a WaybillError with the kind of failure. It replaces a rejected token
+ * once within a call and repeats nothing else.
  */
 import { WaybillError, codeOf, messageOf } from '../errors/errors.ts';
 import type { Page, PageRequest, Source } from '../model/source.ts';
@@ -22,7 +21,6 @@ import { TokenStore } from './token.ts';
 import type { AuthSettings } from './token.ts';
 import type { Pem, Secret, TlsSettings } from '../connect/trust.ts';
 
-/** The settings of a source that the client needs. */
 export interface ClientSettings {
   readonly id: string;
   /** Ends with the `api` segment. */
@@ -51,7 +49,7 @@ export interface ClientContext {
 
 /** A source with the methods that `check` needs. */
 export interface ServiceSource extends Source {
-  /** Obtains a token, or throws the reason. */
+  /** Throws the reason if it obtains no token. */
   authenticate(signal: AbortSignal): Promise<void>;
   /** The connections to the service and to its token endpoint. */
   routes(): readonly Route[];
@@ -119,8 +117,7 @@ class HttpSource implements ServiceSource {
     const what = `${request.page === undefined ? 'the first page' : `page ${request.page}`} of ${this.#setting}`;
     const refused = await this.#attempt(request, what, signal);
     if ('items' in refused) return refused;
-    // The service may have renewed the token or the subscription key: both are read again, and the page
-    // is requested once more.
+    // The service may have renewed the token or the subscription key: both are read again, and the page is requested once more.
     const isReplaced = refused.isReplaced || this.#tokens.refused(refused.token, 'unauthorized', refused.date);
     const key = this.#settings.subscriptionKey;
     const before = key?.read();
@@ -152,9 +149,7 @@ class HttpSource implements ServiceSource {
     await Promise.all([this.#tokens[Symbol.asyncDispose](), this.#service[Symbol.asyncDispose]()]);
   }
 
-  /**
-   * Sends one request and measures it. Returns a 401, which the token may have caused, to the caller.
-   */
+  /** Sends one request and measures it. Returns a 401, which the token may have caused, to the caller. */
   async #attempt(request: PageRequest, what: string, signal: AbortSignal): Promise<Page | Unauthorized> {
     const { clock, budget, meters, tracer = noTracer } = this.#context;
     const token = await this.#tokens.get(signal);
@@ -322,8 +317,8 @@ interface Unauthorized {
 }
 
 /**
- * The status with the error text of the body: a problem (RFC 9457), an error of an API gateway, or
- * the start of plain text. Other JSON is not shown, as it may hold records.
+ * The status with the error text of the body: a problem (RFC 9457), an error of an API gateway, or the start of plain text. Other JSON is
+ * not shown, as it may hold records.
  */
 function statusText(answer: Answer): string {
   const text = new TextDecoder().decode(answer.body);

@@ -1,7 +1,4 @@
-/**
- * One request and its complete response in memory, with limits on time, on received bytes and on
- * decompressed bytes. Redirects are not followed. The page client and the token client use it.
- */
+/** One request and its complete response in memory, with limits on time, received and decompressed bytes. Redirects are not followed. */
 import { pipeline } from 'node:stream/promises';
 import { createGunzip } from 'node:zlib';
 import { WaybillError, messageOf } from '../errors/errors.ts';
@@ -34,10 +31,7 @@ export class BrokenAnswer extends Error {}
 /** The abort reason of a finished timer. Shared, because each new error would record a stack. */
 const ended = new WaybillError('aborted', 'the exchange is over');
 
-/**
- * @throws WaybillError of the connection; `source_unreachable` after the timeout; BrokenAnswer; or
- * the signal's reason
- */
+/** @throws WaybillError of the connection; `source_unreachable` after the timeout; BrokenAnswer; or the signal's reason */
 export async function exchange(connection: Connection, question: Question, clock: Clock, signal: AbortSignal): Promise<Answer> {
   signal.throwIfAborted();
   const over = new AbortController();

@@ -1,19 +1,12 @@
-/**
- * Parses the headers `Date`, `Age` and `Retry-After` (RFC 9110 sections 5.6.7, 6.6.1 and 10.2.3,
- * RFC 9111 section 5.1). Pure. An invalid header counts as absent.
- */
+/** Parses `Date`, `Age` and `Retry-After` (RFC 9110 5.6.7, 6.6.1 and 10.2.3, RFC 9111 5.1). Pure. An invalid one counts as absent. */
 
 /** A header as HTTP clients return it. Of several with one name the first counts. */
 export type Header = string | readonly string[] | undefined;
 
-/** The limits of the wait that a response can request. */
 export const retryAfterMinMs = 1_000;
 export const retryAfterMaxMs = 15 * 60_000;
 
-/**
- * Parses an HTTP date in any of its three forms to ms since 1970.
- * @param now  ms since 1970; a two-digit year means the year at most 50 years after it
- */
+/** ms since 1970 of an HTTP date in any of its three forms. @param now  ms since 1970; a two-digit year is at most 50 years after it */
 export function parseHttpDate(header: Header, now: number): number | undefined {
   const text = first(header);
   const parts = imfFixdate.exec(text)?.groups ?? rfc850.exec(text)?.groups ?? asctime.exec(text)?.groups;
@@ -43,11 +36,7 @@ export function parseAge(header: Header): number {
   return /^\d+$/.test(text) ? Math.min(Number(text), 2 ** 31) : 0;
 }
 
-/**
- * The requested wait in ms, limited to 1 s - 15 min.
- * @param now  the reference for a date: the `Date` of the response, else the wall clock, ms since
- * 1970
- */
+/** The requested wait in ms, limited to 1 s - 15 min. @param now  the `Date` of the response, else the wall clock, ms since 1970 */
 export function parseRetryAfter(header: Header, now: number): number | undefined {
   const text = first(header);
   const date = parseHttpDate(text, now);

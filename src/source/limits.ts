@@ -1,7 +1,4 @@
-/**
- * Rate limits of sources: a token bucket for all requests of a source, or of a group of sources.
- * Waiting requests are served in order of arrival and may leave the queue.
- */
+/** Rate limits: a token bucket for all requests of a source or group. Requests are served in order of arrival and may leave. */
 import { orAborted } from '../time/deadline.ts';
 import type { Clock } from '../model/time.ts';
 
@@ -47,8 +44,7 @@ export class Budget {
       }
       this.#tokens -= 1;
     } finally {
-      // A request that leaves the queue early must still wait for its predecessor before its successor
-      // may run.
+      // A request that leaves the queue early must still wait for its predecessor before its successor may run.
       void before.then(() => {
         mine.resolve(undefined);
       });
@@ -76,7 +72,7 @@ function applyLowest({ budget, rates }: SharedBudget): void {
   if (rates.size > 0 && lowest !== budget.perSecond) budget.perSecond = lowest;
 }
 
-/** The budgets of all sources: one for each group, and one for each source without a group. */
+/** One for each group, and one for each source without a group. */
 export class Budgets {
   readonly #clock: Clock;
   readonly #budgets = new Map<string, SharedBudget>();
@@ -85,7 +81,7 @@ export class Budgets {
     this.#clock = clock;
   }
 
-  /** The budget of a source. If sources of a group have different rates, the lowest applies to all. */
+  /** If sources of a group have different rates, the lowest applies to all. */
   of(source: string, perSecond: number, group: string | undefined): Budget {
     const key = group === undefined ? `source ${source}` : `group ${group}`;
     let shared = this.#budgets.get(key);
@@ -98,7 +94,7 @@ export class Budgets {
     return shared.budget;
   }
 
-  /** The source has ended: its rate no longer counts in any group. */
+  /** The rate of a source that has ended no longer counts in any group. */
   release(source: string): void {
     for (const shared of this.#budgets.values()) if (shared.rates.delete(source)) applyLowest(shared);
   }

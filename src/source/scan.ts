@@ -1,13 +1,9 @@
 /**
- * Reads the items of `data` in the body of a page, in one pass over its bytes. It builds no value of
- * an item: each item is a record whose fields were found.
+ * Reads the items of `data` in the body of a page, in one pass over its bytes: each item is a record whose fields were found, without a
+ * value. The body is one JSON object surrounded by white space only (a byte order mark at the start is skipped).
  *
- * A few kilobytes can decompress to millions of items or values, and each object costs a hundred
- * times its bytes. Items and values are therefore counted before objects are created. A page that
- * exceeds the limits is malformed, and the caller requests fewer records.
- *
- * When `scanPage` returns, the body is one JSON object surrounded by white space only (a byte order
- * mark at the start is skipped).
+ * A few kilobytes can decompress to millions of items or values, and each object costs a hundred times its bytes. Items and values are
+ * therefore counted before objects are created. A page that exceeds the limits is malformed, and the caller requests fewer records.
  */
 import { readItem } from '../record/read.ts';
 import type { RecordFields } from '../model/record.ts';
@@ -16,16 +12,13 @@ import type { Budget } from '../record/walk.ts';
 import { WaybillError } from '../errors/errors.ts';
 import { sizeAndType } from '../errors/quote.ts';
 
-/**
- * Maximum items of `data`: five times the largest page size, because some services ignore the
- * requested size.
- */
+/** Maximum items of `data`: five times the largest page size, because some services ignore the requested size. */
 export const itemsMax = 50_000;
 /** Maximum values of a page, nested ones included: 25 for each record of the largest page size. */
 export const valuesMax = 250_000;
 
 interface ScannedPage {
-  /** The items, as views of the body. */
+  /** Views of the body. */
   readonly items: readonly RecordFields[];
   /** The value of `pagination`, if present. */
   readonly pagination: unknown;
@@ -35,8 +28,7 @@ interface ScannedPage {
  * @param body  UTF-8
  * @param what  the request, for messages: `page 3 of source "production"`
  * @param type  the `content-type` header of the response
- * @throws WaybillError `page_malformed` with the size and media type of the body. Its text is not
- * shown: it may hold records, or the request with its secrets.
+ * @throws WaybillError `page_malformed` with size and media type, without the text: it may hold records, or the request with its secrets
  */
 export function scanPage(body: Uint8Array, what: string, type?: string | readonly string[]): ScannedPage {
   try {
@@ -131,7 +123,6 @@ class Scanner {
     }
   }
 
-  /** Reads a value of any kind. */
   #item(from: number): RecordFields {
     try {
       return readItem(this.#body, from, this.#budget);
@@ -152,7 +143,6 @@ class Scanner {
     }
   }
 
-  /** Counts a member, or an item. */
   #another(): void {
     this.#budget.valuesLeft -= 1;
     if (this.#budget.valuesLeft < 0) throw tooMany();

@@ -1,8 +1,6 @@
 /**
- * A lower bound of the service's clock, computed from the `Date` headers of its responses. A single
- * node of the service with a wrong clock can neither advance the bound nor, once it is established,
- * hold it back. Windows are planned with the bound, or with the local clock if that is earlier.
- * Depends only on `Clock`; the requester passes every response and reads the bound
+ * A lower bound of the service's clock from the `Date` headers of its responses. A single node with a wrong clock can neither advance the
+ * bound nor, once it is established, hold it back. Windows are planned with the bound, or with the local clock if that is earlier
  * (docs/guarantees.md, "Server time").
  */
 import type { ServerClock as Boundary, ClockMeasurement, Page } from '../model/source.ts';
@@ -15,10 +13,7 @@ export interface ClockProfile {
   readonly offsetMs: number;
   /** True if responses carry a `Date`. */
   readonly dated: boolean;
-  /**
-   * Without `Date`: the bound itself, because the records that it was taken from may not be read
-   * again.
-   */
+  /** Without `Date`: the bound itself, because the records that it was taken from may not be read again. */
   readonly bound?: Micros;
 }
 
@@ -73,10 +68,7 @@ export class ServerClock implements Boundary {
   #floor: Micros | undefined;
   /** The last responses whose `Date` advanced. */
   #moved: Answer[] = [];
-  /**
-   * The `Date` that responses have repeated for longer than `closeDelay`, ms; undefined while it
-   * advances.
-   */
+  /** The `Date` that responses have repeated for longer than `closeDelay`, ms; undefined while it advances. */
   #stood: number | undefined;
   #lastDate: number | undefined;
   #areAged = false;
@@ -97,8 +89,8 @@ export class ServerClock implements Boundary {
   }
 
   /**
-   * See ServerClock.observe. A response is `cached` if its `Age` is above 0 while most have none, or its
-   * `Date` is more than 5 s before the established bound. It proves nothing and must be requested again.
+   * See ServerClock.observe. `cached`: its `Age` is above 0 while most have none, or its `Date` is more than 5 s before the established
+   * bound. It proves nothing and must be requested again.
    * @param newest  the newest readable `logTimestamp` of the page
    */
   observe(page: Pick<Page, 'date' | 'age' | 'received' | 'receivedMonotonic'>, newest?: Micros): 'accepted' | 'cached' {
@@ -123,9 +115,7 @@ export class ServerClock implements Boundary {
     return 'accepted';
   }
 
-  /**
-   * See ServerClock.now. Without `Date` it is undefined before the first record with a readable time.
-   */
+  /** See ServerClock.now. Without `Date` it is undefined before the first record with a readable time. */
   now(): Micros | undefined {
     const bound = this.#bound();
     if (bound === undefined || !this.#established()) return this.#floor ?? bound;
@@ -134,20 +124,16 @@ export class ServerClock implements Boundary {
   }
 
   /**
-   * See ServerClock.agreed. If every node of a service is ahead, `Date` cannot show it. As long as
-   * the service's clock or the local clock is not ahead, nothing is closed, recounted for the last
-   * time or forgotten too early. A jump of the local clock while the process runs has no effect: the
-   * bound limits a jump ahead, and a jump back is ignored.
+   * See ServerClock.agreed. `Date` cannot show that every node of a service is ahead. While the service's clock or the local one is not
+   * ahead, nothing is closed, recounted for the last time or forgotten too early. A jump of the local clock while the process runs has no
+   * effect: the bound limits a jump ahead, and a jump back is ignored.
    */
   agreed(): Micros | undefined {
     const bound = this.now();
     return bound === undefined ? undefined : /* mutant: agreed-time */ Math.min(bound, Math.floor(this.#local() * 1000));
   }
 
-  /**
-   * See ServerClock.expected. Only responses with an advancing `Date` show the difference to the
-   * local clock; the monotonic clock continues from the last of them.
-   */
+  /** See ServerClock.expected: the monotonic clock continues from the last response with an advancing `Date`. */
   expected(): Micros | undefined {
     const agreed = this.agreed();
     const least = this.#moved.reduce((least, { offset }) => Math.min(least, offset), Infinity);
@@ -187,10 +173,7 @@ export class ServerClock implements Boundary {
     return this.now() !== undefined && this.#established();
   }
 
-  /**
-   * See ServerClock.missing. Responses that confirm or refute a restored bound are needed at once.
-   * @param everyMs  the interval of regular responses; undefined: none
-   */
+  /** See ServerClock.missing. Responses that confirm or refute a restored bound are needed at once. @param everyMs  of regular responses */
   missing(everyMs = Infinity): number {
     if (this.#floor !== undefined || this.#areAged) return 0;
     const urgent = this.#restored === undefined ? 0 : agreeing - this.#count;
@@ -210,10 +193,7 @@ export class ServerClock implements Boundary {
     return { remainingMs, answersMissing: Math.max(needed - this.#count, 0) };
   }
 
-  /**
-   * See ServerClock.ahead: a gateway that always routes to one wrong node, or a local clock that was
-   * wrong from the start. A local clock that is set back while the process runs has no effect.
-   */
+  /** See ServerClock.ahead: a gateway that always routes to one wrong node, or a local clock that was wrong from the start. */
   ahead(): boolean {
     const bound = this.now();
     return bound !== undefined && bound / 1000 - this.#local() > aheadMs;
@@ -263,10 +243,7 @@ export class ServerClock implements Boundary {
     this.#answers.splice(0, young === -1 ? spare : Math.min(young, spare));
   }
 
-  /**
-   * Counts a response that is too old. Returns true when such responses outnumber the responses of
-   * the bound, which is then measured again.
-   */
+  /** Counts a response that is too old. True when these outnumber the responses of the bound, which is then measured again. */
   #refuse(at: number): boolean {
     if (!this.#outnumber(at, 0)) return false;
     this.#log.write('source.clock_reset', { source: this.#source, refused: this.#refused.length, accepted: this.#answers.length });
@@ -281,8 +258,8 @@ export class ServerClock implements Boundary {
   }
 
   /**
-   * A response with an `Age`: it was not made for this request (RFC 9111 section 5.1). A few are requested again. When most have one, a cache
-   * gives it to every response: the records are real, so they are accepted. The bound is then not established, and no window is proven.
+   * A response with an `Age` was not made for this request (RFC 9111 section 5.1). A few are requested again. When most have one, a cache
+   * gives it to every response: the records are real, so they are accepted, but the bound is not established, and no window is proven.
    */
   #aged({ date, age }: Pick<Page, 'date' | 'age'>, at: number): 'accepted' | 'cached' {
     if (!this.#areAged) {
@@ -307,10 +284,7 @@ export class ServerClock implements Boundary {
     this.#areAged = false;
   }
 
-  /**
-   * After a restart, compares the stored bound of the clock with the first responses. If they
-   * agree, the stored bound is used.
-   */
+  /** After a restart, the stored bound is used if the first responses agree with it. */
   #compare(page: Pick<Page, 'date' | 'received' | 'receivedMonotonic'>): void {
     const { offsetMs = 0, dated, bound: closedUntil } = this.#restored ?? {};
     const bound = page.date === undefined ? this.#bound() : (page.date - marginMs) * 1000;

@@ -1,6 +1,6 @@
 /**
- * One source's use of the token of its login. A source judges the token by the answers to its own requests: another source may ask another
- * service, which has other rights and another clock. A replacement is for all, so a source alone cannot cause many.
+ * One source's use of the token of its login. It judges the token by the answers to its own requests: another source may ask another
+ * service, with other rights and another clock. A replacement is for all, so a source alone cannot cause many.
  */
 import { WaybillError } from '../errors/errors.ts';
 import type { Token, TokenStore } from './token.ts';
@@ -16,14 +16,13 @@ export class SourceToken implements AsyncDisposable {
   #vainUntil = -Infinity;
   #hasObtained = false;
 
-  /** @param source  the id of the source */
   constructor(source: string, store: TokenStore) {
     this.#source = source;
     this.#store = store;
     store.sharers.add(this);
   }
 
-  /** Returns a valid token, see TokenStore.get. Errors name the settings of this source. */
+  /** See TokenStore.get. Errors name the settings of this source. */
   async get(signal: AbortSignal): Promise<string> {
     try {
       const { token, since, lifeMs } = await this.#store.get(signal);
@@ -38,7 +37,7 @@ export class SourceToken implements AsyncDisposable {
     }
   }
 
-  /** The service accepted this token: its next refusals have another reason, until they are all that comes. */
+  /** The next refusals of an accepted token have another reason, until they are all that comes. */
   accepted(token: string): void {
     this.#refusals = 0;
     this.#failingSince = undefined;
@@ -48,10 +47,10 @@ export class SourceToken implements AsyncDisposable {
   }
 
   /**
-   * The service refused a request with this token. Returns true if another token may help: the next call obtains one. Gateways answer an
-   * expired token with any status, so after some refusals in a row the token is suspected, at most once a minute. A token that was never
-   * accepted is suspected at once if it may be too long for the headers that a gateway accepts (431, or 400). A token that may be too new,
-   * because the clocks differ, is replaced once and then kept.
+   * The service refused a request with this token. True if another token may help: the next call obtains one. Gateways answer an expired
+   * token with any status, so after some refusals in a row the token is suspected, at most once a minute. A token that was never accepted
+   * is suspected at once if it may be too long for a gateway's headers (431, or 400). A token that may be too new, because the clocks
+   * differ, is replaced once and then kept.
    * @param kind  `unauthorized`: 401; `refused`: the code `page_refused`
    * @param date  the time of the service, ms since 1970
    */
@@ -70,8 +69,9 @@ export class SourceToken implements AsyncDisposable {
   }
 
   /**
-   * A request with this token failed, in any way: a gateway may answer an expired token with a status that asks to wait, or end the connection.
-   * After a quarter of a minute of nothing else the next call obtains another token, at most once a minute; while none can be obtained this one is used.
+   * A request with this token failed in any way: a gateway may answer an expired token with a status that asks to wait, or end the
+   * connection. After `doubtMs` of failures only, the next call obtains another token, at most once a minute; while none can be obtained
+   * this one serves.
    */
   failed(token: string): void {
     const { current, doubters, clock } = this.#store;
@@ -98,7 +98,6 @@ export class SourceToken implements AsyncDisposable {
     return current?.token === token ? (current.validFrom ?? 0) - date : 0;
   }
 
-  /** The last source of a login ends its connection. */
   async [Symbol.asyncDispose](): Promise<void> {
     this.#store.sharers.delete(this);
     this.#store.doubters.delete(this);

@@ -1,8 +1,8 @@
 /**
- * The access token of a login (specification section 5; RFC 6749 sections 4.3, 4.4 and 5). All requests of all sources with this login
- * share one token: at some servers a new token ends the one before. It is renewed at 80 % of its lifetime, or when a service rejects it
- * (source-token.ts), once for all waiting requests. The secrets are read again at each renewal, so that a changed file
- * takes effect. No error contains a secret, a token, or a part of a response that may hold one.
+ * The access token of a login (specification section 5; RFC 6749 sections 4.3, 4.4 and 5). All sources with this login share one: at some
+ * servers a new token ends the one before. It is renewed at 80 % of its lifetime, or when a service rejects it (source-token.ts), once for
+ * all waiting requests. Each renewal reads the secrets again. No error contains a secret, a token, or a part of a response that may hold
+ * one.
  */
 import { orAborted } from '../time/deadline.ts';
 import { decodeJwt } from 'jose/jwt/decode';
@@ -29,16 +29,12 @@ import { quote } from '../errors/quote.ts';
 import { remember } from '../errors/secrets.ts';
 import type { Secret, TlsSettings } from '../connect/trust.ts';
 
-// openid-client constructs `Headers` and `Response` of the global scope. Without these Node would
-// load its own copy of undici for them: 14 MiB and 90 ms of CPU.
+// openid-client constructs the global `Headers` and `Response`: for its own ones Node would load another undici, 14 MiB and 90 ms of CPU.
 Object.assign(globalThis, { Headers, Response });
 
 /** `auth` of a source. */
 export interface AuthSettings {
-  /**
-   * The base address of the identity provider, without a path; the token endpoint is
-   * `{authUrl}/{tenantId}/oauth2/v2.0/token`.
-   */
+  /** The base address of the identity provider, without a path; the token endpoint is `{authUrl}/{tenantId}/oauth2/v2.0/token`. */
   readonly authUrl: string;
   readonly tenantId: string;
   readonly clientId: string;
@@ -74,10 +70,7 @@ export class TokenStore implements AsyncDisposable {
   readonly #stop = new AbortController();
   #renewal: Promise<Token> | undefined;
 
-  /**
-   * @param source     the id of a source
-   * @param timeoutMs  the limit for one token request
-   */
+  /** @param source  the id of a source @param timeoutMs  the limit for one token request */
   constructor(source: string, auth: AuthSettings, connection: Connection, clock: Clock, timeoutMs: number, log?: Log) {
     this.source = source;
     this.#setting = `sources.${source}.auth`;
@@ -89,10 +82,8 @@ export class TokenStore implements AsyncDisposable {
   }
 
   /**
-   * Returns a valid token. All callers during a renewal wait for the same one; aborting a caller does
-   * not stop the renewal.
-   * @throws WaybillError `token_refused`, `token_unreachable`, `tls_untrusted`, `proxy_refused`,
-   * `secret_missing`
+   * All callers during a renewal wait for the same one; aborting a caller does not stop it.
+   * @throws WaybillError `token_refused`, `token_unreachable`, `tls_untrusted`, `proxy_refused`, `secret_missing`
    */
   async get(signal: AbortSignal): Promise<Token> {
     if (this.#isFresh(this.current)) return this.current;
@@ -159,8 +150,8 @@ export class TokenStore implements AsyncDisposable {
   }
 
   /**
-   * The members of a token response that are used here, as JSON: the client library rejects a response for any other member. `token_type` is
-   * added if it is missing: RFC 6749 requires it, the specification does not name it, and its absence means a bearer token.
+   * The members of a token response that are used here: the client library rejects a response for any other member. A missing `token_type`,
+   * which RFC 6749 requires but the specification does not name, means a bearer token.
    */
   #essence(answer: Answer): string {
     const response = objectIn(new TextDecoder().decode(answer.body));
@@ -217,7 +208,6 @@ export class TokenStore implements AsyncDisposable {
     return new WaybillError('token_unreachable', `${this.#begin()}: ${message}; see ${this.#setting}.${at}`, { retryAfterMs });
   }
 
-  /** The two parts of the path. */
   #address(): string {
     return `authUrl and ${this.#setting}.tenantId`;
   }
@@ -250,7 +240,6 @@ export interface Token {
   readonly acceptedBy: Set<object>;
 }
 
-/** Maximum size of a token response. */
 const tokenBytesMax = 1024 * 1024;
 
 /** Temporary refusals (RFC 6749 section 4.1.2.1, OpenID Connect). */
@@ -270,10 +259,7 @@ function timesOf(token: string): { readonly validFrom?: number; readonly exp?: n
   }
 }
 
-/**
- * The lifetime of a token in ms: as the response states it, else as the token states it, else five
- * minutes.
- */
+/** In ms: as the response states it, else as the token states it, else five minutes. */
 function lifeMs(expiresIn: number | undefined, { exp, iat }: ReturnType<typeof timesOf>, now: number): number {
   if (expiresIn !== undefined) return expiresIn * 1000;
   // With `iat`, both times are of the issuer's clock.
@@ -281,10 +267,7 @@ function lifeMs(expiresIn: number | undefined, { exp, iat }: ReturnType<typeof t
   return life > 0 ? life : lifeUnknownMs;
 }
 
-/**
- * `error` and `error_description` of a refusal (RFC 6749 section 5.2), safe to show; empty when
- * absent.
- */
+/** `error` and `error_description` of a refusal (RFC 6749 section 5.2), safe to show; empty when absent. */
 function readRefusal(answer: Answer): { readonly error: string; readonly description: string } {
   const { error, error_description } = objectIn(new TextDecoder().decode(answer.body));
   const shown = (text: unknown, max: number): string => (typeof text === 'string' ? quote(text.split(/\r?\n/, 1)[0] ?? '', max) : '');

@@ -1,9 +1,8 @@
 /**
- * The unbounded query, which has no times, and queries with one time. A service may refuse them, or
- * fail on a large log while it answers queries with times. Then the start time is 1970, and if that
- * fails too, the previous day. A service that demands both times also gets an end time: a day ahead
- * of the present. Calibration, counts and visibility checks work with these results. A total that
- * covers only a part makes more windows look capped, which is safe (docs/guarantees.md, "The proof").
+ * The unbounded query, without times, and queries with one time. A service may refuse them, or fail on a large log while it answers queries
+ * with times. Then the start time is 1970, and if that fails too, the previous day. A service that demands both times also gets an end
+ * time: a day ahead. Calibration, counts and visibility checks work with these results. A total that covers only a part makes more windows
+ * look capped, which is safe (docs/guarantees.md, "The proof").
  */
 import { codeOf, WaybillError } from '../errors/errors.ts';
 import type { Page, PageRequest, Source, WindowQuery } from '../model/source.ts';
@@ -17,10 +16,7 @@ interface UnboundedQueryParts {
   readonly log: Log;
   /** The query in use before a restart. */
   readonly query?: WindowQuery | undefined;
-  /**
-   * Failures in a row before another query is tried; default 3. A refusal is handled at once if
-   * another query succeeds.
-   */
+  /** Failures in a row before another query is tried; default 3. A refusal is handled at once if another query succeeds. */
   readonly maxFailures?: number;
 }
 
@@ -29,8 +25,8 @@ const epoch = { startTime: '1970-01-01T00:00:00.00' };
 const dayMs = 86_400_000;
 const maxFailures = 3;
 /**
- * The end time that is added to a query with one time, ms after the present: none, a day, so that records of
- * a node whose clock is ahead are returned, or 0 for a service that refuses an end in the future.
+ * The end time added to a query with one time, ms after the present: none; a day, for records of a node whose clock is ahead; or 0 for a
+ * service that refuses an end in the future.
  */
 const aheads: readonly (number | undefined)[] = [undefined, dayMs, 0];
 /** After no form of a query with one time was answered, the others are tried again after this time. */
@@ -75,10 +71,7 @@ export class UnboundedQuery implements Source {
     return this.#query.startTime === undefined || this.#query.startTime === epoch.startTime;
   }
 
-  /**
-   * Requests one page; replaces a query without times by the query in use, and adds a second time where needed.
-   * @throws WaybillError of the source
-   */
+  /** Requests one page, with the query in use in place of one without times, and a second time where needed. @throws as the source */
   async page(request: PageRequest, signal: AbortSignal): Promise<Page> {
     const { startTime, endTime } = request.query;
     if (startTime !== undefined && endTime !== undefined) return this.#parts.source.page(request, signal);
@@ -114,7 +107,7 @@ export class UnboundedQuery implements Source {
     return this.#parts.source.page({ ...request, query }, signal);
   }
 
-  /** A query that demands one time, in the form in use; in another form when the service refuses that one. */
+  /** A query that demands one time, in the form in use; in another one when the service refuses that. */
   async #withOneTime(request: PageRequest, signal: AbortSignal): Promise<Page> {
     const { id, clock, log } = this.#parts;
     try {
@@ -134,7 +127,6 @@ export class UnboundedQuery implements Source {
     }
   }
 
-  /** The query with both times. */
   #closed(query: WindowQuery, ahead: number | undefined): WindowQuery {
     if (ahead === undefined) return query;
     if (query.endTime !== undefined) return { ...epoch, ...query };
@@ -142,10 +134,7 @@ export class UnboundedQuery implements Source {
     return { ...query, endTime: textOf(Math.max(this.#parts.clock.now() + ahead, start + 1_000)) };
   }
 
-  /**
-   * True if the failure concerns the query. A page after the first may be refused for its depth, and
-   * after a `Retry-After` the same request is repeated.
-   */
+  /** True if the failure concerns the query: a later page may be refused for its depth, and a `Retry-After` asks to repeat the same one. */
   #isOfTheQuery({ page }: PageRequest, thrown: unknown): boolean {
     const code = codeOf(thrown);
     if (page !== undefined && page > 1) return false;
@@ -156,10 +145,7 @@ export class UnboundedQuery implements Source {
     return this.#failures % (this.#parts.maxFailures ?? maxFailures) === 0;
   }
 
-  /**
-   * The first other query that succeeds. If the present query now succeeds as well, the outage was
-   * temporary and the query stays.
-   */
+  /** The first other query that succeeds. If the present query now succeeds as well, the outage was temporary and the query stays. */
   async #other(request: PageRequest, thrown: unknown, signal: AbortSignal): Promise<Page> {
     const { startTime, endTime } = this.#query;
     const lastDay = { startTime: textOf(this.#parts.clock.now() - dayMs) };
@@ -195,7 +181,6 @@ export class UnboundedQuery implements Source {
     return this.#query.endTime === undefined ? [{}, epoch] : [{}, epoch, this.#closed(epoch, dayMs)];
   }
 
-  /** The query in use, with its end time as of now. */
   get #present(): WindowQuery {
     const { startTime, endTime } = this.#query;
     return startTime === undefined || endTime === undefined ? this.#query : this.#closed({ startTime }, dayMs);
