@@ -1,7 +1,4 @@
-/**
- * Imports only the part of undici that sends requests. The package's index also loads fetch, WebSocket, caches and mocks: 2.6 MiB of heap
- * that the daemon does not need.
- */
+/** The part of undici that sends requests. Its index also loads fetch, WebSocket, caches and mocks: 2.6 MiB of heap for nothing. */
 import Dispatching from 'undici/lib/dispatcher/agent.js';
 import Pool from 'undici/lib/dispatcher/pool.js';
 import request from 'undici/lib/api/api-request.js';

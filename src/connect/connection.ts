@@ -97,7 +97,7 @@ export class Connection implements AsyncDisposable {
 
   /**
    * The error of a request without a response. A rejected client certificate appears only here: with TLS 1.3 the client finishes its
-   * handshake before the server verifies the certificate (RFC 8446 section 4.4.2.4).
+   * handshake first (RFC 8446 section 4.4.2.4).
    */
   translate(thrown: unknown): WaybillError {
     if (thrown instanceof WaybillError) return thrown;
@@ -108,7 +108,7 @@ export class Connection implements AsyncDisposable {
     );
   }
 
-  /** @param cause  why there is no response; a text, or an error that becomes the cause */
+  /** @param cause  why there is no response */
   unreachable(cause: unknown): WaybillError {
     const see = this.#settings.urlSetting === undefined ? '' : `; see ${this.#settings.urlSetting}`;
     return new WaybillError('source_unreachable', `cannot reach "${this.#target.origin}": ${messageOf(cause)}${see}`, { cause });
@@ -144,10 +144,7 @@ export class Connection implements AsyncDisposable {
     await this.#ready(socket, context === undefined ? 'connect' : 'secureConnect', to, delivered);
   }
 
-  /**
-   * Calls `delivered` in the event handler of the socket: before a later call, an error could occur
-   * while the socket has no listener.
-   */
+  /** Calls `delivered` in the event handler of the socket: before a later call, an error could occur while the socket has no listener. */
   #ready(socket: Socket, event: 'connect' | 'secureConnect', to: number, delivered: (socket: Socket) => void): Promise<void> {
     this.#opening.add(socket);
     this.#ended = undefined;

@@ -1,6 +1,6 @@
 /**
- * The look-ups of names of a thread. The system's `getaddrinfo` holds a thread of the pool of libuv for as long as a name server is silent,
- * and cannot be ended: without limits, a few dead names hold up every other look-up of the process.
+ * The look-ups of names of a thread. The system's `getaddrinfo` holds a thread of libuv's pool while a name server is silent, and cannot be
+ * ended: without limits, a few dead names hold up every other look-up of the process.
  */
 import { AsyncResource } from 'node:async_hooks';
 import dns, { type LookupAddress, type LookupOptions } from 'node:dns';
@@ -34,17 +34,13 @@ export class Names {
   /** In the order of arrival, by name and options. */
   readonly #lookUps = new Map<string, LookUp>();
 
-  /**
-   * @param slots  look-ups that may run at the same time, at least 2
-   * @param now  a monotonic clock, ms
-   */
+  /** @param slots  look-ups that may run at the same time, at least 2 @param now  a monotonic clock, ms */
   constructor(resolve: Resolve, slots: number, now: () => number) {
     this.#resolve = resolve;
     this.#slots = slots;
     this.#now = now;
   }
 
-  /** The names that are being looked up. */
   pending(): readonly string[] {
     return [...new Set([...this.#lookUps.values()].map(({ name }) => name))];
   }
@@ -105,10 +101,7 @@ export class Names {
 const slots = Math.max(Math.floor((Number(process.env['UV_THREADPOOL_SIZE']) || 4) / 4), 2);
 export const names = new Names(dns.lookup, slots, () => performance.now());
 
-/**
- * How long one address of a name may take to connect before the next one is tried, ms. With the default of Node, 250 ms, a distant host
- * with two addresses is never reached.
- */
+/** How long one address may take to connect before the next is tried, ms. Node's 250 ms never reach a distant host with two addresses. */
 const attemptMs = 2_000;
 
 /** The same for a connection with this timeout: another address must still find time. */

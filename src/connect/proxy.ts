@@ -1,7 +1,4 @@
-/**
- * Selects the proxy of a connection and opens the tunnel through it (CONNECT, RFC 9110 section 9.3.6). The messages distinguish errors of
- * the proxy from errors of the target.
- */
+/** Selects the proxy of a connection and opens the tunnel through it (CONNECT, RFC 9110 section 9.3.6). Messages tell whose error it is. */
 import type { IncomingMessage, RequestOptions } from 'node:http';
 import { request as requestHttps, type RequestOptions as SecureRequestOptions } from 'node:https';
 import { BlockList, isIP, type Socket } from 'node:net';
@@ -44,8 +41,8 @@ interface Tunnel {
 
 /**
  * Opens a tunnel to `host:port`. The proxy resolves the name.
- * @throws WaybillError `proxy_refused` (401, 403, 407 and other statuses below 500), `source_unreachable` (the proxy does not respond, or
- *         responds with 5xx), `tls_untrusted` (the proxy's certificate)
+ * @throws WaybillError `proxy_refused` (401, 403, 407 and other statuses below 500), `source_unreachable` (no response, or 5xx),
+ *   `tls_untrusted`
  */
 export function openTunnel(proxy: Proxy, trust: Trust, host: string, port: number, timeoutMs: number): Promise<Tunnel> {
   const url = readUrl(proxy);
@@ -150,7 +147,7 @@ function excludes(entries: readonly string[], host: string, port: string): boole
   });
 }
 
-/** A host of a URL without the brackets of an IPv6 literal. */
+/** Without the brackets of an IPv6 literal. */
 function bare(host: string): string {
   return host.startsWith('[') ? host.slice(1, -1) : host;
 }

@@ -1,7 +1,6 @@
 /**
  * The trusted certificates and the client certificate of a connection, and clear messages for failed verifications. Each new connection
- * reads the files again and compares their content: a renewed file takes effect without a watcher or a restart. No setting turns
- * verification off.
+ * reads the files again, so a renewed file takes effect without a restart. No setting turns verification off.
  */
 import { X509Certificate, createHash, createPrivateKey } from 'node:crypto';
 import type { Socket } from 'node:net';
@@ -11,7 +10,7 @@ import { quote } from '../errors/quote.ts';
 
 /** A secret of the configuration, from any source. */
 export interface Secret {
-  /** The present value. Implementations register it with `remember`, which hides it in logs. */
+  /** The present value, which implementations pass to `remember`: that hides it in logs. */
   read(): string;
   /** Makes the next `read` load the value again, even if its file seems unchanged. */
   refresh(): void;
@@ -19,7 +18,6 @@ export interface Secret {
   describe(): string;
 }
 
-/** PEM files with certificates or a key. */
 export interface Pem {
   /** The present text of each file. */
   read(): readonly string[];
@@ -68,7 +66,7 @@ export class Trust {
 
   /**
    * @param setting  of the connection, e.g. `sources.production`
-   * @param shared   the top-level `tls.ca`, trusted in addition to the built-in roots unless the connection has its own `ca`
+   * @param shared  top-level `tls.ca`, trusted in addition to the built-in roots unless the connection has its own `ca`
    */
   constructor(setting: string, own: TlsSettings | undefined, shared: Pem | undefined) {
     this.#setting = setting;
@@ -80,10 +78,7 @@ export class Trust {
     return this.#own.serverName;
   }
 
-  /**
-   * The context of a new TLS connection.
-   * @throws WaybillError `config_invalid` or `secret_missing` when a file cannot be read or has other content
-   */
+  /** @throws WaybillError `config_invalid` or `secret_missing` when a file cannot be read or has other content */
   context(): SecureContext {
     const { cert, key, passphrase } = this.#own;
     const own = this.#own.ca;
@@ -179,10 +174,7 @@ export class Trust {
   }
 }
 
-/**
- * Reports the certificate of the server before Node verifies it: when verification fails, Node destroys the connection and with it the
- * certificate.
- */
+/** Reports the server's certificate before Node verifies it: a failed verification destroys the connection and with it the certificate. */
 export function onPeer(socket: Socket, found: (peer: Peer) => void): void {
   socket.prependListener('secure', () => {
     if (!(socket instanceof TLSSocket)) return;
@@ -211,7 +203,6 @@ const namedMax = 3;
 
 const pem = /-----BEGIN (?:TRUSTED )?CERTIFICATE-----[^-]+-----END (?:TRUSTED )?CERTIFICATE-----/g;
 
-/** Each certificate of the files. */
 function certificates(files: Pem | undefined): readonly string[] {
   if (files === undefined) return [];
   const found = files.read().flatMap((text) => text.match(pem) ?? []);
