@@ -1,7 +1,4 @@
-/**
- * One line of ArcSight's Common Event Format, always `CEF:0`, with keys defined since version 0.1:
- * docs/formats.md, "CEF". Escaping prevents a file name from forging another field or event.
- */
+/** A line of ArcSight's CEF, always `CEF:0`, with keys since 0.1 (docs/formats.md, "CEF"). No file name can forge a field or event. */
 import { ecsNumbers as ecs } from '../record/ecs.ts';
 import type { EcsEvent, EcsObserver, Encode } from '../record/event.ts';
 import { cut } from '../record/text.ts';
@@ -123,10 +120,7 @@ function positionOf(lat: string | undefined, lon: string | undefined, geo: CefSe
   return geo === 'slat' ? ` slat=${lat} slong=${lon}` : ` cfp1=${lat} cfp1Label=Latitude cfp2=${lon} cfp2Label=Longitude`;
 }
 
-/**
- * A value is tested for these characters first: most values contain none, and a test is 12 times
- * faster than the replacements.
- */
+/** A value is tested for these characters first: most contain none, and a test is 12 times faster than the replacements. */
 const special = /[\\=\p{Cc}\u2028\u2029]/u;
 const escapes: Readonly<Record<string, string>> = { '\\': '\\\\', '=': '\\=', '\r\n': '\\n', '\n': '\\n', '\r': '\\r' };
 

@@ -26,12 +26,11 @@ export interface FormatDefinition<Name extends string = string> {
   encoder(settings: EncodeSettings): Encode;
 }
 
-/** Keeps the literal type of the name, of which the union `Format` consists. */
+/** Keeps the literal type of the name for the union `Format`. */
 export function defineFormat<const Name extends string>(name: Name, parts: Omit<FormatDefinition<Name>, 'name'>): FormatDefinition<Name> {
   return { name, ...parts };
 }
 
-/** Gives a message as text. */
 export type Render = (event: EcsEvent) => string;
 
 /** UTF-8 needs at most three bytes for a UTF-16 code unit. */

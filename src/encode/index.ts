@@ -28,10 +28,7 @@ export function formatOf(name: Format): FormatDefinition<Format> {
   return byName[name];
 }
 
-/**
- * The names of the accepted formats, the default first.
- * @throws RangeError when no format has the shape, or the default is not among them
- */
+/** The accepted formats, the default first. @throws RangeError when no format has the shape, or the default is not among them */
 export function acceptedFormats(accepted: AcceptedFormats, preferred?: Format): readonly [Format, ...Format[]] {
   const names =
     typeof accepted === 'string'

@@ -1,7 +1,4 @@
-/**
- * Writes ECS documents as JSON bytes. The keys are prepared once; the values of a usual record are
- * copied from its bytes.
- */
+/** Writes ECS documents as JSON bytes. The keys are prepared once; the values of a usual record are copied from its bytes. */
 import { type EcsDocument, firstConstant } from '../record/document.ts';
 import { ecsNumbers, ecsTable, type EcsPath } from '../record/ecs.ts';
 import type { RecordFields } from '../model/record.ts';
@@ -36,15 +33,14 @@ const letters = new Uint8Array(128);
 for (const [byte, letter] of ['""', '\\\\', '\nn', '\rr', '\tt'].map((pair) => Buffer.from(pair))) letters[byte ?? 0] = letter ?? 0;
 
 /**
- * The steps of a writer, four numbers each: what to do, an operand, where the key begins, and its
- * length. The first four write a field; the operand is its number.
+ * Numbers of a step: what to do, an operand, where the key begins, its length. The first four steps write a field; the operand is its
+ * number.
  */
 const stepSize = 4;
 const stepText = 0;
 const stepNumber = 1;
 const stepHash = 2;
 const stepRecord = 3;
-/** Opens an object or a list. */
 const stepOpen = 4;
 /** Closes an object or a list. The operand is the code of its bracket. */
 const stepClose = 5;
@@ -128,7 +124,6 @@ export class JsonWriter {
     return out.subarray(0, at);
   }
 
-  /** Copies the constants and the record to one buffer, from which values are copied. */
   #load({ constants: { bytes }, record, original }: EcsDocument): void {
     this.#recordAt = bytes.length;
     this.#originalAt = this.#recordAt + (original === record ? 0 : (record?.bytes.length ?? 0));
@@ -223,11 +218,9 @@ function writeStringified(text: string, out: Buffer, begin: number): number {
   return begin + out.write(JSON.stringify(text.toWellFormed()).slice(1, -1), begin);
 }
 
-/** Compiles paths to steps. */
 class Program {
   readonly #steps: number[] = [];
   #keys = '';
-  /** The open objects and lists. */
   readonly #open: { readonly name: string; readonly bracket: number; readonly keyLength: number }[] = [];
 
   add(path: EcsPath): void {

@@ -1,7 +1,6 @@
 /**
- * One line of IBM's Log Event Extended Format 2.0, tab-separated: docs/formats.md, "LEEF". The format
- * defines no escape, so a control character becomes a space. IBM permits `x09` and `0x09` for the tab in
- * the header; the OpenTelemetry Collector reads only `0x09`.
+ * A line of IBM's LEEF 2.0, tab-separated (docs/formats.md, "LEEF"). It defines no escape, so control characters become spaces. IBM permits
+ * `x09` and `0x09` for the tab in the header; the OpenTelemetry Collector reads only `0x09`.
  */
 import { ecsNumbers as ecs } from '../record/ecs.ts';
 import type { EcsEvent, EcsObserver, Encode } from '../record/event.ts';
@@ -98,10 +97,7 @@ function clean(value: string, max: number): string {
   return cut(spaced(value).trim(), max).trimEnd();
 }
 
-/**
- * A text is tested for these characters first: most texts contain none, and a test is cheaper than
- * a replacement.
- */
+/** A text is tested for these characters first: most contain none, and a test is cheaper than a replacement. */
 const special = /[\p{Cc}\u2028\u2029]/u;
 
 function spaced(text: string): string {

@@ -1,7 +1,4 @@
-/**
- * Writes the lines of CEF and LEEF as bytes. A usual value is copied from the bytes of its record; any other value becomes a text, which the
- * format cuts and escapes.
- */
+/** Writes the lines of CEF and LEEF as bytes. A usual value is copied from its record; the format cuts and escapes any other as text. */
 import { firstConstant, type EcsDocument } from '../record/document.ts';
 import { ecsNumbers, type EcsPath } from '../record/ecs.ts';
 import type { EcsObserver } from '../record/event.ts';
@@ -10,9 +7,7 @@ import { kinds } from '../record/walk.ts';
 import { copyBytes, slack, viewOf } from './copy-bytes.ts';
 import { roomFor } from './reused-memory.ts';
 
-/** What a format does with values. */
 interface LineRules {
-  /** Whether the format writes a visible ASCII character as it is. */
   readonly isUsual: (character: string) => boolean;
   /** The form of any value within `max` code units before escaping; '' omits the pair. */
   readonly clean: (value: string, max: number) => string;
@@ -24,7 +19,6 @@ interface Part {
   readonly length: number;
 }
 
-/** A field under a key. */
 interface Pair {
   readonly key: Part;
   readonly field: number;
@@ -48,7 +42,7 @@ export function pairOf(key: string, path: EcsPath, max: number, label?: string):
   return { key: partOf(key), field: ecsNumbers[path], max, label: label === undefined ? undefined : partOf(label) };
 }
 
-/** Returns the header of the lines of an observer, which is written once: it is constant for a source. */
+/** Writes a header once for each observer: it is constant for a source. */
 export function headers(write: (observer: EcsObserver) => string): (observer: EcsObserver) => Part {
   const known = new WeakMap<EcsObserver, Part>();
   return (observer) => {
@@ -81,7 +75,6 @@ export class LineWriter {
     this.#changed = unescaped.filter((code) => this.#usual[code] === 0);
   }
 
-  /** Begins the line of a document. */
   begin({ record }: EcsDocument): void {
     this.#at = 0;
     this.#reserve(0);
@@ -99,7 +92,6 @@ export class LineWriter {
     return this.#out.subarray(0, this.#at);
   }
 
-  /** Writes a text as it is. */
   text(text: string): void {
     const { length } = text;
     this.#reserve(length * maxBytesPerUnit);
@@ -116,7 +108,7 @@ export class LineWriter {
     this.#at += length;
   }
 
-  /** Writes fields of the document; a field that is absent is omitted. */
+  /** Omits absent fields. */
   pairs(document: EcsDocument, pairs: readonly Pair[]): void {
     for (const pair of pairs) this.pair(document, pair);
   }
@@ -128,7 +120,7 @@ export class LineWriter {
     if ((isCopied || this.value(key, document.text(field), max)) && label !== undefined) this.part(label);
   }
 
-  /** Writes a value under a key. @returns false without a value; then nothing is written */
+  /** @returns false without a value; then nothing is written */
   value(key: Part, value: string | undefined, max: number): boolean {
     if (value === undefined) return false;
     const text = value.length <= max && this.#isUsualText(value) ? value : this.#clean(value, max);
@@ -143,7 +135,7 @@ export class LineWriter {
     this.#at = copyBytes(view, 0, length, this.#outView, this.#at);
   }
 
-  /** Copies the bytes of a field of the record. @returns false if its value is not usual; then nothing is written */
+  /** @returns false if the record has no usual value; then nothing is written */
   #copy(key: Part, field: number, max: number): boolean {
     const record = this.#record;
     if (record === undefined || record.kind(field) !== kinds.plain) return false;
@@ -167,7 +159,6 @@ export class LineWriter {
     return true;
   }
 
-  /** Makes room after the written part. */
   #reserve(size: number): void {
     const needed = this.#at + size + slack;
     const out = roomFor(needed, this.#out);

@@ -26,10 +26,7 @@ export function endpointOf(document: EcsDocument): object | undefined {
   return { ...typeOf(document), ip, mac: macOf(document), hostname, domain: document.text(ecs['host.domain']), uid };
 }
 
-/**
- * The `device` of an OCSF class that requires one, for an event that identifies no device. The
- * schema then requires `name`.
- */
+/** The `device` of an OCSF class that requires one, for an event that identifies no device. The schema then requires `name`. */
 export function unknownDevice(document: EcsDocument): object {
   return { ...typeOf(document), name: 'Unknown', mac: macOf(document), domain: document.text(ecs['host.domain']) };
 }
@@ -46,9 +43,7 @@ function macOf(document: EcsDocument): string | undefined {
   return mac?.length === 17 ? mac.replaceAll('-', ':') : undefined;
 }
 
-/**
- * Values for which the class has no attribute. `places` names what the class has attributes for.
- */
+/** Values for which the class has no attribute. `places` names what the class has attributes for. */
 export function unmappedOf(document: EcsDocument, places: 'file' | 'entity' | 'entity without endpoint' | 'nothing'): object | undefined {
   const hasEndpoint = places === 'entity';
   const isBare = places === 'nothing';
@@ -113,10 +108,7 @@ function statementOf(document: EcsDocument): object | undefined {
   );
 }
 
-/**
- * The values to search for across classes, by path.
- * @param endpoint  the attribute of the machine
- */
+/** The values to search for across classes, by path. @param endpoint  the attribute of the machine */
 export function observablesOf(document: EcsDocument, endpoint: 'device' | 'src_endpoint'): object[] | undefined {
   const found = [
     { name: 'actor.user.uid', type_id: 31, value: document.text(ecs['user.id']) },

@@ -1,7 +1,6 @@
 /**
- * One JSON object of the Open Cybersecurity Schema Framework 1.8.0, without attributes that 1.9.0
- * deprecates: docs/formats.md, "OCSF". Actions on a file are File System Activity, actions on its
- * policy Entity Management, all others a Base Event.
+ * One JSON object of OCSF 1.8.0 without attributes that 1.9.0 deprecates (docs/formats.md, "OCSF"). Actions on a file are File System
+ * Activity, actions on its policy Entity Management, all others a Base Event.
  */
 import type { EcsDocument } from '../record/document.ts';
 import { ecsNumbers as ecs } from '../record/ecs.ts';
@@ -13,7 +12,6 @@ import { endpointOf, isLedger, observablesOf, present, unknownDevice, unmappedOf
 /** Shared by statuses and dispositions: 1 success and allowed, 2 failure and blocked. */
 const statusIds: Readonly<Record<string, number>> = { success: 1, failure: 2, unknown: 0 };
 const alertSeverity = 7;
-/** `algorithm_id` of SHA-256 in a fingerprint. */
 const sha256 = 3;
 
 interface Class {

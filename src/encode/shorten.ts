@@ -1,7 +1,4 @@
-/**
- * Shortens a message to a byte limit: docs/formats.md, "Truncated messages". It cuts the event's texts and
- * encodes the event again, so the message stays well-formed: no character or escape is cut in half.
- */
+/** Shortens a message to a byte limit (docs/formats.md, "Truncated messages"): cuts the event's texts and encodes it again. */
 import type { JsonValue } from '../model/record.ts';
 import { ecsNumbers as ecs, ecsPaths, ecsTable } from '../record/ecs.ts';
 import type { EcsEvent, Encode } from '../record/event.ts';
@@ -30,16 +27,12 @@ const lineOrder = [
   ecs['dpas.owner.last_name_first_name'],
 ];
 
-/** The fields that may be cut. */
 const textFields = ecsPaths.filter((path) => ecsTable[path] !== 'number').map((path) => ecs[path]);
 
 /** Minimum length of a cut text: identities, times and field names stay whole. */
 const minUnits = 64;
 
-/**
- * @param maxBytes  limit in bytes of UTF-8
- * @returns undefined when a message within the limit would lose what identifies the event
- */
+/** @param maxBytes  of UTF-8 @returns undefined when a message within the limit would lose what identifies the event */
 export function shorten(format: ShortenKind, event: EcsEvent, encode: Encode, maxBytes: number): Buffer | undefined {
   if (format === 'record') return shortenRecord(event, encode, maxBytes);
   const document = event.document.copy();
@@ -108,7 +101,6 @@ function cutToFit({ whole, set }: Text, min: number, render: () => Buffer, maxBy
   cutTo(low);
 }
 
-/** The texts in a value that has been parsed. */
 function textsOf(value: unknown, found: Text[] = []): Text[] {
   if (typeof value !== 'object' || value === null || isRawNumber(value as JsonValue)) return found;
   const holder = value as Record<string, unknown>;
