@@ -1,7 +1,4 @@
-/**
- * Fills in the fields of an ECS document that are not copies of a field of the record:
- * docs/formats.md, "Fields in ECS".
- */
+/** Fills in the fields of an ECS document that are not copies: docs/formats.md, "Fields in ECS". */
 import type { EcsDocument } from '../record/document.ts';
 import { ecsNumbers as ecs, type EcsPath } from '../record/ecs.ts';
 import { fieldNumbers } from '../record/fields.ts';

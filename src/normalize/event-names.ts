@@ -1,7 +1,4 @@
-/**
- * Maps fields of an event to fields of the record (docs/formats.md), for hints when a setting names
- * the wrong one.
- */
+/** Maps fields of an event to fields of the record (docs/formats.md), for hints when a setting names the wrong one. */
 import type { FieldPath } from '../record/fields.ts';
 
 export const recordFields: ReadonlyMap<string, FieldPath> = new Map<string, FieldPath>([

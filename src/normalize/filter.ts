@@ -1,20 +1,13 @@
-/**
- * The records that a sink selects: its `filter`, compiled once to a predicate on the record as
- * received, before privacy. Values are compared exactly, as text; an absent field never matches.
- */
+/** A sink's `filter` as a predicate on the record before privacy. Values are compared exactly, as text; an absent field never matches. */
 import { type FieldPath, fieldPaths } from '../record/fields.ts';
 import type { RecordFields } from '../model/record.ts';
 
-/**
- * Matches if every named field has one of its values, `not` does not match, and one of `any`
- * matches.
- */
+/** Matches if every named field has one of its values, `not` does not match, and one of `any` matches. */
 export type Where = { readonly [field in FieldPath]?: readonly string[] | undefined } & {
   readonly not?: Where | undefined;
   readonly any?: readonly Where[] | undefined;
 };
 
-/** True if the sink selects the record. */
 type Matches = (record: RecordFields) => boolean;
 
 export function compileWhere(filter: Where): Matches {

@@ -1,12 +1,6 @@
-/**
- * Recognizes IP addresses in linear time. Receivers reject documents whose ECS or CEF address
- * fields hold other text.
- */
+/** Recognizes IP addresses in linear time. Receivers reject documents whose ECS or CEF address fields hold other text. */
 
-/**
- * Returns 4 for dotted decimal without leading zeros, 6 for a text form of RFC 4291 section 2.2
- * without a zone, otherwise undefined.
- */
+/** Returns 4 for dotted decimal without leading zeros, 6 for a text form of RFC 4291 section 2.2 without a zone, otherwise undefined. */
 export function ipVersion(text: string): 4 | 6 | undefined {
   if (text.length < 2 || text.length > 45) return undefined;
   if (text.includes(':')) return isIpv6(text) ? 6 : undefined;
@@ -14,8 +8,7 @@ export function ipVersion(text: string): 4 | 6 | undefined {
 }
 
 /**
- * The address as receivers compare it: an IPv4-mapped IPv6 address of a dual-stack host (RFC 4291
- * section 2.5.5.2), `::ffff:192.0.2.9` or `::ffff:c000:209`, as IPv4; any other address as it is.
+ * The address as receivers compare it: `::ffff:192.0.2.9` or `::ffff:c000:209` (RFC 4291 section 2.5.5.2) as IPv4, any other one as it is.
  * Undefined for a text that is no address.
  */
 export function canonicalIp(text: string): string | undefined {
@@ -59,10 +52,7 @@ function isIpv6(text: string): boolean {
   return head !== undefined && tail !== undefined && head + tail <= 7;
 }
 
-/**
- * The number of 16-bit groups in the text; a dotted address may be the last two. Undefined if it
- * has other parts.
- */
+/** The number of 16-bit groups in the text; a dotted address may be the last two. Undefined if it has other parts. */
 function groupsOf(text: string, last: boolean): number | undefined {
   if (text === '') return 0;
   const groups = text.split(':');

@@ -1,7 +1,4 @@
-/**
- * Converts a ledger entry of the journal to an event of the dataset `dpas.ledger`: docs/formats.md,
- * "Ledger events". Pure and total, as the normalization of records.
- */
+/** Converts a ledger entry of the journal to an event of `dpas.ledger`: docs/formats.md, "Ledger events". Pure and total. */
 import { ledgerDataset } from '../model/event.ts';
 import type { JsonValue } from '../model/record.ts';
 import type { EcsDocument } from '../record/document.ts';
@@ -34,7 +31,7 @@ const kinds: Readonly<Record<string, Kind>> = {
 };
 const unknownKind: Kind = { name: 'Ledger entry', outcome: 'unknown', severity: 3 };
 
-/** @param settings the settings for the records of the source, without privacy rules: these concern records only */
+/** @param settings  without privacy rules: these concern records only */
 export function ledgerNormalizer(settings: Omit<NormalizeSettings, 'privacy' | 'mapping'>): NormalizeLedger {
   const constant = constantFields(settings, { dataset: ledgerDataset(settings.dataset), provider: 'waybill', kind: 'state' }).constant();
   return ({ record, uid, received }): LedgerEvent => {

@@ -3,10 +3,7 @@ import { cut } from '../record/text.ts';
 
 const partMax = 256;
 
-/**
- * `<name>: <user> / <payload name> (<reason>)`; an absent part is omitted with its separator.
- * Control characters become spaces. User and payload name are cut to 256 characters each.
- */
+/** `<name>: <user> / <payload name> (<reason>)` without absent parts. Control characters become spaces; user and payload are cut to 256. */
 export function messageText(name: string, actor: string | undefined, payloadName: string | undefined, reason: string | undefined): string {
   let text = name;
   if (actor !== undefined) text += `: ${cut(actor, partMax)}`;

@@ -1,7 +1,6 @@
 /**
- * Converts a record to an event: applies privacy to the record, looks up the outcome, and fills an
- * ECS 9.4.0 document. Pure and total: the same record, time of receipt and settings give the same
- * event, and no record makes it throw.
+ * Converts a record to an event: applies privacy, looks up the outcome, and fills an ECS 9.4.0 document. Pure and total: the same record,
+ * time of receipt and settings give the same event, and no record makes it throw.
  */
 import { EcsDocument, masked } from '../record/document.ts';
 import { ecsNumbers as ecs } from '../record/ecs.ts';
@@ -23,10 +22,7 @@ export interface NormalizeSettings {
   /** Address of the service; its host becomes `observer.hostname`. */
   readonly baseUrl: string | undefined;
   readonly observer: { readonly vendor: string; readonly product: string; readonly version: string };
-  /**
-   * Dataset and namespace of the data stream: `dpas.audit` and `default` unless the sink overrides
-   * them.
-   */
+  /** Dataset and namespace of the data stream: `dpas.audit` and `default` unless the sink overrides them. */
   readonly dataset: string;
   readonly namespace: string;
   readonly mapping: OutcomeOverrides & {
@@ -90,7 +86,6 @@ function shown(value: string | undefined): string | undefined {
   return value === masked ? undefined : value;
 }
 
-/** The fields that are equal in all events of a source. */
 export function constantFields(
   { baseUrl, namespace, observer, tenantId }: Pick<NormalizeSettings, 'baseUrl' | 'namespace' | 'observer' | 'tenantId'>,
   { dataset, provider, kind }: { readonly dataset: string; readonly provider: string; readonly kind: string },

@@ -1,9 +1,6 @@
 /**
- * The ECS mapping of the 17 combinations of action, result and reason that the service documents: category,
- * type, action, outcome, severity and name. unknown.ts maps other combinations.
- *
- * Severities are our choice: 7 for an attempt to open without permission or from a blocked country;
- * 5 and 6 for other denials and a change of owner.
+ * The ECS mapping of the 17 combinations of action, result and reason that the service documents; unknown.ts maps others. Severities are
+ * our choice: 7 for an attempt to open without permission or from a blocked country, 5 and 6 for other denials and a change of owner.
  */
 
 export type EventOutcome = 'success' | 'failure' | 'unknown';
@@ -20,7 +17,6 @@ export interface Outcome {
   readonly name: string;
 }
 
-/** A row of the outcome table: an outcome and the three fields of the record that select it. */
 interface OutcomeRow extends Outcome {
   readonly actionAttempted: string;
   readonly result: string;
@@ -93,7 +89,6 @@ export const outcomes: readonly OutcomeRow[] = [
   ),
 ];
 
-/** The 17 codes. */
 export const outcomeCodes: readonly string[] = outcomes.map((outcome) => outcome.code);
 
 /** Severities and names that override the table, by outcome code. */
@@ -102,7 +97,6 @@ export interface OutcomeOverrides {
   readonly names: Readonly<Record<string, string | undefined>>;
 }
 
-/** The outcomes by code, with the configured severities and names. */
 export function outcomesByCode({ severity, names }: OutcomeOverrides): ReadonlyMap<string, Outcome> {
   return new Map(
     outcomes.map((outcome) => {

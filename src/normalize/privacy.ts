@@ -1,7 +1,6 @@
 /**
- * Privacy rules. They apply to the record before normalization, because an event copies one value
- * to many fields, and every derived value must come from the redacted record. A field that a rule
- * names is hidden whatever its type, and the text is serialized again.
+ * Privacy rules. They apply to the record before normalization: an event copies one value to many fields and derives others from it. A
+ * field that a rule names is hidden whatever its type, and the text is serialized again.
  */
 import { createHmac } from 'node:crypto';
 import { WaybillError } from '../errors/errors.ts';
@@ -28,9 +27,8 @@ export interface Privacy {
 type Redact = (record: RecordFields) => RecordFields;
 
 /**
- * Compiles the rules to one function; undefined without rules. A rule for `userNetwork` applies to
- * all its fields without a separate rule. A record that is not an object is hidden completely,
- * because no rule can be applied to its fields.
+ * Compiles the rules; undefined without rules. A rule for `userNetwork` applies to all its fields without a rule of their own. A record
+ * that is not an object is hidden completely.
  * @throws WaybillError `config_invalid` when the key is missing
  */
 export function redactor(privacy: Privacy): Redact | undefined {
@@ -51,8 +49,7 @@ export function redactor(privacy: Privacy): Redact | undefined {
   return (received) => {
     const record = objectOf(received.tree());
     if (record === undefined) return readText(JSON.stringify(masked));
-    // A key that is present counts even if its value is null: the text may have the key twice, with
-    // another value.
+    // A key that is present counts even if its value is null: the text may have the key twice, with another value.
     const touched = top.filter(([field]) => Object.hasOwn(record, field));
     const touchesNetwork = namesNetwork && Object.hasOwn(record, network);
     if (touched.length === 0 && !touchesNetwork) return received;
@@ -63,7 +60,6 @@ export function redactor(privacy: Privacy): Redact | undefined {
   };
 }
 
-/** True if a rule pseudonymizes and the key is missing. */
 export function keyMissing({ rules, key }: Privacy): boolean {
   return key === undefined && rules.some(({ action }) => action === 'pseudonymize');
 }
@@ -75,10 +71,7 @@ export function droppedFields(privacy: Privacy): ReadonlySet<string> {
 
 type Hide = (action: PrivacyAction, value: JsonValue) => JsonValue | undefined;
 
-/**
- * `pn_` and the first 22 characters of the base64url of HMAC-SHA-256(key, value as text). Equal
- * values give equal pseudonyms.
- */
+/** `pn_` and the first 22 characters of the base64url of HMAC-SHA-256(key, value as text). Equal values give equal pseudonyms. */
 function hider(key: string | undefined): Hide {
   return (action, value) => {
     if (action === 'drop') return undefined;
@@ -96,8 +89,7 @@ function redactNetwork(
   hide: Hide,
 ): JsonValue | undefined {
   const network = objectOf(value);
-  // Without an object the value may hold any of the fields, so their strictest rule applies to all of
-  // it. Dropping is strictest.
+  // Without an object the value may hold any of the fields, so their strictest rule (dropping, if there is one) applies to all of it.
   if (network === undefined) return hide(whole ?? strictest(inside), value);
   if (whole === 'drop' && inside.size === 0) return undefined;
   const redacted: Record<string, JsonValue> = { ...network };

@@ -20,10 +20,7 @@ const privacyRule = z.strictObject({
     .describe('`drop` removes the field; `mask` replaces the value by `***`; `pseudonymize` by a keyed hash, equal for equal values'),
 });
 
-/**
- * `privacy`, at the top level, of a source or of a sink: applied to the record before any encoding. Rules and key may come
- * from different levels, so a missing key is detected only when they are merged (`keyMissing` of privacy.ts).
- */
+/** `privacy`, at the top level, of a source or of a sink. Rules and key may have different levels, so `keyMissing` runs after the merge. */
 export const privacySettings = z
   .strictObject({
     rules: z.array(privacyRule).default([]).describe('Fields to hide and how; no field may be in two rules'),

@@ -8,11 +8,7 @@ const { logId, logTimestamp, userNetwork } = fieldNumbers;
 const regular: readonly string[] = [];
 const noObject: readonly string[] = ['not_an_object'];
 
-/**
- * In the order of the documentation.
- * @param known  true if the outcome is in the table
- * @param dropped  fields that a privacy rule removed: their absence is not unexpected
- */
+/** In the order of the documentation. @param known  the outcome is in the table. @param dropped  by privacy rules: no unexpected absence */
 export function tagsOf(record: RecordFields, known: boolean, dropped: ReadonlySet<string>): readonly string[] {
   if (!record.isObject) return noObject;
   let isMissing = false;

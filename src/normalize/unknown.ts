@@ -1,6 +1,6 @@
 /**
- * Maps an unknown combination of action, result and reason by its known parts. The service may add
- * values: they keep as much meaning as possible and get a severity that draws attention.
+ * Maps an unknown combination of action, result and reason by its known parts: the service may add values. They keep as much meaning as
+ * possible and get a severity that draws attention.
  */
 import { cut } from '../record/text.ts';
 import type { EventOutcome, Outcome } from './outcomes.ts';
@@ -85,10 +85,7 @@ function codePart(part: string | undefined): string {
   return part === undefined ? 'Unknown' : cut(part, codePartMax).replace(/[^A-Za-z0-9._-]/gu, '_');
 }
 
-/**
- * `DeviceNotTrusted` as `device-not-trusted`. Every character but ASCII letters and digits
- * separates words.
- */
+/** `DeviceNotTrusted` as `device-not-trusted`. Every character but ASCII letters and digits separates words. */
 function kebab(part: string | undefined): string {
   const from = part ?? '';
   let text = '';

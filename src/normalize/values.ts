@@ -1,8 +1,4 @@
-/**
- * Parses values: the parts of an email address, a name, a position, a MAC address, a file
- * extension. A value of another form gives undefined or the text itself; the plain field holds it
- * in any case.
- */
+/** Parses values of fields. A value of another form gives undefined or the text itself; the plain field holds it in any case. */
 
 interface Position {
   readonly lat: number;
@@ -15,19 +11,13 @@ export function emailParts(text: string): { readonly name: string; readonly doma
   return parts === undefined ? undefined : { name: parts[0], domain: parts[1] };
 }
 
-/**
- * `First Last` from `Last,First`, if there is exactly one comma with text on both sides; otherwise
- * the text unchanged.
- */
+/** `First Last` from `Last,First`, if there is exactly one comma with text on both sides; otherwise the text unchanged. */
 export function fullName(lastNameFirstName: string): string {
   const parts = halves(lastNameFirstName, ',');
   return parts === undefined ? lastNameFirstName : `${parts[1].trim()} ${parts[0].trim()}`;
 }
 
-/**
- * The extension in lower case: 1 to 16 ASCII letters or digits after a dot that is not at the
- * start.
- */
+/** The extension in lower case: 1 to 16 ASCII letters or digits after a dot that is not at the start. */
 export function fileExtension(name: string): string | undefined {
   const dot = name.lastIndexOf('.');
   const length = name.length - dot - 1;
@@ -36,10 +26,7 @@ export function fileExtension(name: string): string | undefined {
   return /^[A-Za-z0-9]+$/.test(extension) ? extension.toLowerCase() : undefined;
 }
 
-/**
- * 12 or 16 hex digits, separated by `:`, `-`, `.` or space, as upper case with hyphens:
- * `0A-1B-2C-3D-4E-5F`.
- */
+/** 12 or 16 hex digits, separated by `:`, `-`, `.` or space, as upper case with hyphens: `0A-1B-2C-3D-4E-5F`. */
 export function macAddress(text: string): string | undefined {
   // The maximum: 16 digits with separators.
   if (text.length < 12 || text.length > 48 || !/^[0-9A-Fa-f:. -]+$/.test(text)) return undefined;
@@ -64,7 +51,7 @@ function decimal(text: string): number | undefined {
   return /^[+-]?(?:\d+(?:\.\d*)?|\.\d+)$/.test(trimmed) ? Number(trimmed) : undefined;
 }
 
-/** The parts before and after the only occurrence of a separator, if both have text. */
+/** The parts around the only occurrence of a separator, if both have text. */
 function halves(text: string, separator: string): readonly [string, string] | undefined {
   const at = text.indexOf(separator);
   if (at < 1 || text.indexOf(separator, at + 1) >= 0) return undefined;
