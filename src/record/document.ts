@@ -1,19 +1,16 @@
 /**
- * The ECS document of an event: for each field of ecs.ts, where its value is. Most values are bytes of
- * the record, so the format `ecs` copies them, and no other format decodes what it does not use.
+ * The ECS document of an event: where the value of each field of ecs.ts is. Most values are bytes of the record, which the format `ecs`
+ * copies, and no other format decodes what it does not use.
  */
 import { hash } from 'node:crypto';
 import { ecsPaths, ecsTable } from './ecs.ts';
 import { fieldNumbers, fieldPaths } from './fields.ts';
 import type { RecordFields } from '../model/record.ts';
 
-/**
- * A text; the number of a field of the record, whose bytes are the value as JSON writes it; or, above
- * these, the number of a constant. Undefined: absent.
- */
+/** A text; the number of a field of the record, whose bytes JSON writes; or, above these, of a constant. Undefined: absent. */
 type Value = string | number | undefined;
 
-/** Texts that many documents share, with the bytes that JSON writes between quotation marks. */
+/** Texts that many documents share, as JSON writes them between quotation marks. */
 interface Constants {
   readonly texts: readonly string[];
   readonly bytes: Buffer;
@@ -34,7 +31,6 @@ const listed: string[] = [];
 
 const nothing: readonly Value[] = ecsPaths.map(() => undefined);
 
-/** The value of a field that a privacy rule masks. */
 export const masked = '***';
 
 export class EcsDocument {
@@ -50,12 +46,10 @@ export class EcsDocument {
     this.constants = constants;
   }
 
-  /** A document without fields. */
   static empty(): EcsDocument {
     return new EcsDocument(nothing, noConstants);
   }
 
-  /** A copy, whose fields can be set without a change to this document. */
   copy(): EcsDocument {
     const copy = new EcsDocument(this.values, this.constants);
     copy.#record = this.#record;
@@ -63,7 +57,7 @@ export class EcsDocument {
     return copy;
   }
 
-  /** A copy of a document without a record, whose texts need not be encoded again in copies of it. */
+  /** Copies of it need not encode its texts again. */
   constant(): EcsDocument {
     const texts = this.values.flatMap((_, number) => this.text(number) ?? []);
     const encoded = texts.map((text) => Buffer.from(JSON.stringify(text.toWellFormed()).slice(1, -1)));
@@ -73,7 +67,6 @@ export class EcsDocument {
     return new EcsDocument(values, { texts, bytes: Buffer.concat(encoded), starts });
   }
 
-  /** Sets `event.original` and `event.hash`. */
   setRecord(record: RecordFields): void {
     this.#record = this.#original = record;
   }
@@ -93,20 +86,16 @@ export class EcsDocument {
     this.#original = record;
   }
 
-  /** Sets a field to a text; undefined removes it. */
+  /** Undefined removes the field. */
   set(number: number, text: string | undefined): void {
     this.values[number] = text;
   }
 
-  /** Sets a field to the value of another. */
   setSame(number: number, other: number): void {
     this.values[number] = this.values[other];
   }
 
-  /**
-   * Sets the items of a list to the values of other fields, each once. Masked values are left out:
-   * they would all seem equal.
-   */
+  /** Sets the items of a list to the values of other fields, each once. Masked values are left out: they would all seem equal. */
   setList(items: readonly number[], others: readonly number[]): void {
     let count = 0;
     for (const other of others) {
@@ -120,7 +109,7 @@ export class EcsDocument {
     }
   }
 
-  /** The value of a field as text; undefined when it is absent. */
+  /** Undefined when absent. */
   text(number: number): string | undefined {
     const value = this.values[number];
     if (typeof value !== 'number') return value;

@@ -1,23 +1,14 @@
-/**
- * The fields of an ECS 9.4.0 document in their order, and where the value of each comes from:
- * docs/formats.md, "Fields in ECS". The normalizer fills the document by this table, and the format
- * `ecs` writes it.
- */
+/** The fields of an ECS 9.4.0 document, for the normalizer that fills it and the format `ecs`: docs/formats.md, "Fields in ECS". */
 import { fieldNumbers } from './fields.ts';
 
 type FieldName = keyof typeof fieldNumbers;
 
-/**
- * The origin of a value: the name of a field of the record whose text is copied, or
- * - `text`, `number`: the normalizer computes it
- * - `record`: the text of the record; `hash`: its SHA-256 in hex
- */
+/** The field of the record that is copied; `text` or `number`: computed; `record`: the record's text; `hash`: its SHA-256 in hex. */
 type Origin = FieldName | 'text' | 'number' | 'record' | 'hash';
 
 /**
- * By path, in the order of the document. The items of a list are fields too; an absent one is left
- * out. The name of the file is last: it may have 64 KiB, and Splunk extracts fields from the first
- * 5,000 bytes only (limits.conf, [spath] extraction_cutoff).
+ * In the order of the document; absent items of a list are left out. The file name is last: it may have 64 KiB, and Splunk extracts fields
+ * from the first 5,000 bytes only (limits.conf, [spath] extraction_cutoff).
  */
 const table = {
   '@timestamp': 'text',
@@ -122,7 +113,6 @@ const table = {
   'file.name': 'payloadName',
 } as const satisfies Readonly<Record<string, Origin>>;
 
-/** A field of a document, by its path. */
 export type EcsPath = keyof typeof table;
 
 export const ecsTable: Readonly<Record<EcsPath, Origin>> = table;

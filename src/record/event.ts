@@ -3,7 +3,6 @@ import type { Micros } from '../model/time.ts';
 import type { EcsDocument } from './document.ts';
 import type { RecordFields } from '../model/record.ts';
 
-/** The source of an event as a receiver sees it. */
 export interface EcsObserver {
   readonly vendor: string;
   readonly product: string;
@@ -40,7 +39,7 @@ export interface ReceivedRecord {
   readonly record: RecordFields;
   /** 16 bytes in base64url, 22 characters (docs/formats.md, "Identity"). */
   readonly uid: string;
-  /** When the response with the record had arrived. */
+  /** When the response had arrived. */
   readonly received: Micros;
 }
 
@@ -50,8 +49,5 @@ export type Normalize = (received: ReceivedRecord) => EcsEvent;
 /** Pure and total: the record is the ledger entry as the journal stores it. */
 export type NormalizeLedger = (received: ReceivedRecord) => LedgerEvent;
 
-/**
- * Pure and total. Returns one well-formed line without a line break, as UTF-8 that is valid until the
- * next call.
- */
+/** Pure and total. Returns one well-formed line without a line break, as UTF-8 that is valid until the next call. */
 export type Encode = (event: EcsEvent) => Buffer;

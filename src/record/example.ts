@@ -1,7 +1,4 @@
-/**
- * Synthetic records that cannot be mistaken for real ones: example names, example domains (RFC
- * 2606), documentation addresses (RFC 5737), with every field of a record.
- */
+/** Synthetic records with every field: example names and domains (RFC 2606), documentation addresses (RFC 5737). */
 
 /** The fields that differ between examples. */
 interface ExampleTriple {
@@ -10,10 +7,7 @@ interface ExampleTriple {
   readonly resultReason: string;
 }
 
-/**
- * One record as JSON text, with every field.
- * @param index  0 to 199; makes `logId` and the second of `logTimestamp` differ
- */
+/** @param index  0 to 199; makes `logId` and the second of `logTimestamp` differ */
 export function exampleRecord(triple: ExampleTriple, index: number): string {
   const at = new Date(Date.UTC(2024, 4, 1, 12, 0, index)).toISOString().slice(0, 19);
   return JSON.stringify({

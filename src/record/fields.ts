@@ -1,12 +1,6 @@
-/**
- * The names of the fields of a log record, and the fields that carry its
- * meaning. Settings that name fields (privacy rules, `filter`) are checked against these lists.
- */
+/** The fields of a log record. Settings that name fields (privacy rules, `filter`) are checked against these lists. */
 
-/**
- * The nine fields of every record, in the order of the specification. Each may be absent all the
- * same.
- */
+/** The nine fields of every record, in the order of the specification. Each may be absent all the same. */
 const mainFields = [
   'logId',
   'userId',
@@ -27,7 +21,6 @@ export const personalFields = [
   'currentOwnerEmailAddress',
 ] as const;
 
-/** The fields inside `userNetwork`. */
 const networkFields = [
   'ipAddress',
   'networkName',

@@ -1,7 +1,6 @@
 /**
- * The identity of a record: 16 bytes of a SHA-256 over fields that no permission hides and no
- * second read changes. It depends only on the record as received and the id of its source, so every
- * run, every state directory and every order of arrival give the same identity.
+ * The identity of a record: 16 bytes of a SHA-256 over the id of its source and fields that no permission hides and no second read changes,
+ * so every run, state and order of arrival give the same identity.
  */
 import { hash } from 'node:crypto';
 import type { JsonValue, RecordFields } from '../model/record.ts';
@@ -15,10 +14,8 @@ const { logId, logTimestamp, actionAttempted, result, resultReason } = fieldNumb
 const rule = 'waybill/1';
 
 /**
- * The identity of the records of one source, as 22 characters of base64url.
- *
- * Hashed are parts in this order, each as its length (4 bytes, big-endian) and its UTF-8; a part
- * that is missing or null is four bytes FF; a number, boolean, object or array is its JSON text:
+ * The identity as 22 characters of base64url. It hashes these parts, each as its length (4 bytes, big-endian) and its UTF-8; a missing or
+ * null part is four bytes FF; a number, boolean, object or array is its JSON text:
  * - a record: `waybill/1`, source id, logId, time, actionAttempted, result, resultReason
  * - a record without logId: `waybill/1`, source id, the record as canonical JSON
  * - what is not an object: `waybill/1`, source id, its text
@@ -42,12 +39,10 @@ export function identify(sourceId: string): (record: RecordFields) => string {
   };
 }
 
-/** The 16 bytes of a uid. */
 export function uidBytes(uid: string): Buffer {
   return Buffer.from(uid, 'base64url');
 }
 
-/** The uid from the 16 bytes at `offset`. */
 export function uidText(bytes: Uint8Array, offset = 0): string {
   return Buffer.from(bytes.buffer, bytes.byteOffset + offset, 16).toString('base64url');
 }
@@ -61,7 +56,7 @@ export function canonical(value: JsonValue): string {
   return `{${pairs.map((key) => `${JSON.stringify(key)}:${canonical(object[key] ?? null)}`).join(',')}}`;
 }
 
-/** A field's value as a part. Most values are hashed as the bytes that they are written with. */
+/** Most values are hashed as the bytes that they are written with. */
 function addField(parts: Parts, record: RecordFields, field: number): void {
   const kind = record.kind(field);
   if (kind === kinds.plain || kind === kinds.unescaped || kind === kinds.integer) {
@@ -85,7 +80,7 @@ function addTime(parts: Parts, record: RecordFields): void {
   else parts.add(timestamp?.identity ?? partOf(record.value(logTimestamp)));
 }
 
-/** Collects parts in one buffer, reused for every record, so that one call computes the hash. */
+/** One buffer, reused for every record, so that one call computes the hash. */
 class Parts {
   #bytes = Buffer.alloc(1024);
   #start = 0;

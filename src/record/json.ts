@@ -1,16 +1,10 @@
-/**
- * Parses the text of one record, and reads fields of the value as text. No digit is lost, no record
- * can exhaust the stack, and collect (identity, time) and normalize read the same values.
- */
+/** Parses the text of one record, for collect and normalize alike. No digit is lost, and no record can exhaust the stack. */
 import type { JsonValue, RawNumber } from '../model/record.ts';
 
-/** The fields of a record, or of `userNetwork`. */
+/** A record, or its `userNetwork`. */
 export type JsonObject = Readonly<Record<string, JsonValue>>;
 
-/**
- * `JSON` with source text access (ECMA-262, JSON.parse source text access), for which TypeScript
- * has no types yet.
- */
+/** `JSON` with source text access (ECMA-262, JSON.parse source text access), for which TypeScript has no types yet. */
 const json = JSON as typeof JSON & {
   rawJSON(text: string): RawNumber;
   isRawJSON(value: unknown): value is RawNumber;
@@ -21,12 +15,9 @@ const json = JSON as typeof JSON & {
 const depthMax = 64;
 
 /**
- * Reads a record. Numbers that are not safe integers keep the digits of the text, as made by
- * `JSON.rawJSON`; so 9007199254740993 and 1.50 stay what they are, while 1.0 and 1e3 are the
- * integers 1 and 1000.
- *
- * A text nested deeper than 64 levels is not read but returned as a string: it is a record that is
- * not an object, identified by its text.
+ * Reads a record. Numbers that are not safe integers keep the digits of the text, as made by `JSON.rawJSON`; so 9007199254740993 and 1.50
+ * stay what they are, while 1.0 and 1e3 are the integers 1 and 1000. A text nested deeper than `depthMax` is returned as a string: it is a
+ * record that is not an object.
  * @throws SyntaxError when the text is not JSON
  */
 export function parseRecord(text: string): JsonValue {
@@ -55,11 +46,9 @@ const escapedInKeys = /["\\%\0-\x1f]/g;
 const markInKeys = /%(..)/g;
 
 /**
- * Writes every key without a backslash: `%09` in place of a tab, `%25` in place of a percent sign.
- * Equal keys stay equal, so the last of them counts. V8 13.6 (Node 24) reads `{"k":0,"\t":1}` with
- * the key `\` if it has read an object with the keys `k` and `\` before: it compares the key that it
- * expects with the escaped text. The value of a record, and so its identity, would depend on other
- * records.
+ * Writes every key without a backslash: `%09` in place of a tab, `%25` in place of a percent sign. Equal keys stay equal, so the last
+ * counts. V8 13.6 (Node 24) reads `{"k":0,"\t":1}` with the key `\` if it has read the keys `k` and `\` before, as it compares the expected
+ * key with the escaped text: the identity of a record would depend on other records.
  */
 function withoutEscapedKeys(text: string): string {
   return text.replace(stringOrKey, (string, colon: string | undefined) => {
@@ -69,7 +58,7 @@ function withoutEscapedKeys(text: string): string {
   });
 }
 
-/** The value with the keys that `withoutEscapedKeys` replaced. */
+/** Undoes `withoutEscapedKeys`. */
 function withKeys(value: JsonValue): JsonValue {
   if (Array.isArray(value)) return (value as readonly JsonValue[]).map(withKeys);
   const object = objectOf(value);
@@ -78,7 +67,6 @@ function withKeys(value: JsonValue): JsonValue {
   return Object.fromEntries(Object.entries(object).map(([name, item]) => [keyOf(name), withKeys(item)]));
 }
 
-/** True for a number that kept its digits. */
 export function isRawNumber(value: JsonValue | undefined): value is RawNumber {
   return json.isRawJSON(value);
 }
@@ -93,10 +81,7 @@ export function isAbsent(value: JsonValue | undefined): boolean {
   return value === undefined || value === null || (typeof value === 'string' && isBlank(value));
 }
 
-/**
- * The value as text: a string as it is (a lone surrogate becomes U+FFFD), a number or a boolean as
- * its JSON text. Undefined for what is absent, for objects and for arrays.
- */
+/** A string (a lone surrogate becomes U+FFFD), or a number or boolean as its JSON text; undefined if absent, an object or an array. */
 export function textOf(value: JsonValue | undefined): string | undefined {
   switch (typeof value) {
     case 'string':
@@ -115,10 +100,7 @@ const plain = 0;
 const inexact = 1;
 const deep = 2;
 
-/**
- * Returns `plain` for a value that equals its text, and another constant when a number lost digits
- * or the value is nested too deep.
- */
+/** Returns `plain` for a value that equals its text, and another constant when a number lost digits or the value is nested too deep. */
 function inspect(value: JsonValue, depth: number): number {
   if (typeof value === 'number') return isExact(value) ? plain : inexact;
   if (typeof value !== 'object' || value === null) return plain;
@@ -133,8 +115,7 @@ function inspect(value: JsonValue, depth: number): number {
     return found;
   }
   const object = value as JsonObject;
-  // `for in` over what JSON.parse made is several times faster than Object.values, and every record
-  // passes here.
+  // `for in` over what JSON.parse made is several times faster than Object.values, and every record passes here.
   for (const key in object) {
     const item = object[key];
     if (item === undefined || typeof item === 'string') continue;
@@ -160,7 +141,6 @@ export function exactText(text: string): string {
   return isExact(value) ? String(value) : text;
 }
 
-/** True for a text of only white space. */
 export function isBlank(text: string): boolean {
   const first = text.charCodeAt(0);
   // Nearly every value begins with a visible ASCII character.

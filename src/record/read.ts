@@ -1,8 +1,4 @@
-/**
- * Reads a record from its bytes: where the value of each known field lies, decoded only where a
- * caller asks. Every record is read this way, so its identity and its time do not depend on how it is
- * written.
- */
+/** Finds the known fields in the bytes of a record, decoded only where a caller asks. Its spelling has no effect on identity and time. */
 import { isUtf8 } from 'node:buffer';
 import type { JsonValue, Notes, RecordFields } from '../model/record.ts';
 import type { Micros, Timestamp } from '../model/time.ts';
@@ -16,8 +12,8 @@ const usualDepth = 64;
 const walk = new Walk();
 
 /**
- * 1 for the first byte of a visible character in UTF-8. White space beyond ASCII begins with 0xc2,
- * 0xe1, 0xe2, 0xe3 or 0xef (ECMA-262, String.prototype.trim): these bytes decide nothing.
+ * 1 for the first byte of a visible character in UTF-8. White space beyond ASCII begins with 0xc2, 0xe1, 0xe2, 0xe3 or 0xef (ECMA-262,
+ * String.prototype.trim): these bytes decide nothing.
  */
 const visibleStart = new Uint8Array(256).fill(1, 0x21, 0x7f).fill(1, 0xc3);
 for (const byte of [0xe1, 0xe2, 0xe3, 0xef]) visibleStart[byte] = 0;
@@ -32,9 +28,7 @@ export function readRecord(received: Uint8Array, notes?: Notes): RecordFields {
 }
 
 /**
- * Reads the record that begins at `from` of a page, and finds where it ends.
- * @returns the record; `received` is a view of the page
- * @throws UnexpectedByte, TooManyValues
+ * Reads the record that begins at `from` of a page, and finds where it ends; `received` is a view. @throws UnexpectedByte, TooManyValues
  */
 export function readItem(page: Uint8Array, from: number, budget: Budget): RecordFields {
   const walked = walk.within(page, from, budget);
@@ -55,7 +49,7 @@ function fieldsOf(received: Uint8Array, bytes: Buffer, { notes, isObject, depth 
   return new ReadRecord(received, bytes, { isObject: isRead, numbers, columns, marks, end });
 }
 
-/** The record of a text; a lone surrogate is read as U+FFFD. */
+/** A lone surrogate is read as U+FFFD. */
 export function readText(text: string): RecordFields {
   return readRecord(Buffer.from(text));
 }
@@ -147,7 +141,6 @@ class ReadRecord implements RecordFields {
     return this.timestamp?.us;
   }
 
-  /** The value of a field that is a string. */
   #string(field: number): string {
     const from = this.from(field);
     const to = this.to(field);

@@ -1,7 +1,4 @@
-/**
- * Lengths of text, where a format or a message limits them: in UTF-16 code units, and never inside
- * a character.
- */
+/** Lengths of text, where a format or a message limits them: in UTF-16 code units, and never inside a character. */
 
 /** The text, or its first `max` code units; one less if that would split a surrogate pair. */
 export function cut(text: string, max: number): string {

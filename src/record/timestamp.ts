@@ -1,7 +1,6 @@
 /**
- * Reads `logTimestamp` by hand, character by character: it is UTC without an offset, with any
- * number of fraction digits, and `new Date(text)` would take it for local time.
- * The same reading gives the window that owns a record, its identity and `@timestamp`.
+ * Reads `logTimestamp`: UTC without an offset, with any number of fraction digits, which `new Date(text)` would take for local time. The
+ * same reading gives the window that owns a record, its identity and `@timestamp`.
  */
 import type { Micros, Timestamp } from '../model/time.ts';
 
@@ -41,22 +40,17 @@ class ScannedTimestamp implements Timestamp {
     return this.#scan.shifted ? isoSeconds(this.us) : this.#text.slice(0, 19);
   }
 
-  /** The digits of the fraction. */
   get #digits(): string {
     return this.#text.slice(20, Math.max(20, this.#scan.fractionEnd));
   }
 }
 
-/**
- * 2255-01-01T00:00:00Z in µs: integers of microseconds are exact before it, so from then on a time
- * counts as unreadable.
- */
+/** 2255-01-01T00:00:00Z in µs: integers of microseconds are exact before it, so from then on a time counts as unreadable. */
 export const microsEnd: Micros = 8_993_721_600_000_000;
 
 /**
  * Reads `YYYY-MM-DDThh:mm:ss[.digits][Z|+hh:mm|-hh:mm]`. A leap second counts as `:59.999999`.
- * @returns undefined for anything else, for days that do not exist, and for times before 1970 or
- * from 2255 on
+ * @returns undefined for anything else, for days that do not exist, and for times before 1970 or from 2255 on
  */
 export function parseTimestamp(text: string): Timestamp | undefined {
   const found = scan(text);
@@ -68,7 +62,6 @@ export function microsToIso(us: Micros): string {
   return new Date(Math.floor(us / 1000)).toISOString();
 }
 
-/** The result of one pass over the text. */
 interface Scan {
   readonly us: Micros;
   readonly leap: boolean;

@@ -1,12 +1,10 @@
 /**
- * Walks once over the bytes of a record: checks them against the grammar of JSON (RFC 8259) and
- * notes where the value of each known field lies. It decodes nothing and builds no value: collect
- * needs only identity and time, and parsing all fields would be most of its work.
+ * Walks once over the bytes of a record: checks the grammar of JSON (RFC 8259) and notes where each known field lies. It decodes nothing:
+ * collect needs only identity and time, and parsing all fields would be most of its work.
  */
 import type { Notes } from '../model/record.ts';
 import { fieldNumbers, fieldPaths } from './fields.ts';
 
-/** How the value of a field is written. */
 export const kinds = {
   /** The field is missing or null. */
   absent: 0,
@@ -14,7 +12,6 @@ export const kinds = {
   plain: 1,
   /** A string without escapes that is not plain. */
   unescaped: 2,
-  /** A string with escapes. */
   escaped: 3,
   /** At most 15 digits: a number holds every such integer exactly. */
   integer: 4,
@@ -24,10 +21,7 @@ export const kinds = {
   array: 8,
 } as const;
 
-/**
- * The columns of a field: the kind of its value, its first byte, and the byte after its last. The
- * quotation marks of a string are excluded.
- */
+/** The kind of a field's value, its first byte, and the byte after its last, without the quotation marks of a string. */
 export const columnsPerField = 3;
 const columnCount = fieldPaths.length * columnsPerField;
 
@@ -96,7 +90,6 @@ const usualMarks = 256;
 /** More than any record has; the engine counts integers up to this without memory. */
 const unlimited = 2 ** 30 - 1;
 const maxKeptLevels = 1_024;
-/** No field. */
 const none = -1;
 const network = fieldNumbers.userNetwork;
 /** The places before the first field of a record, and of `userNetwork`. */
@@ -109,10 +102,7 @@ const keys: readonly Buffer[] = fieldPaths.map((path) => Buffer.from(path.slice(
 const fieldsOf = [false, true].map(
   (inNetwork) => new Map(keys.flatMap((key, field) => (field > network === inNetwork ? [[key.toString(), field] as const] : []))),
 );
-/**
- * The keys as records usually contain them, `"logId":`, and where each begins. One array is several
- * times faster to compare with than one for each key.
- */
+/** The keys as records usually contain them, `"logId":`. One array is several times faster to compare with than one for each key. */
 const quotedKeys = Buffer.concat(keys.map((key) => Buffer.from(`"${key.toString()}":`)));
 const quotedFrom: readonly number[] = keys.reduce((starts, key) => [...starts, (starts.at(-1) ?? 0) + key.length + 3], [0]);
 const longestKey = Math.max(...keys.map(({ length }) => length));
@@ -120,17 +110,14 @@ const longestKey = Math.max(...keys.map(({ length }) => length));
 export class Walk {
   #bytes: Uint8Array = nothing;
   #valuesLeft = unlimited;
-  /** Where the record begins. */
   #from = 0;
   #at = 0;
-  /** The number of open objects and arrays. */
   #level = 0;
   /** Of each open object and array: its closing bracket, and the field whose value it is. */
   readonly #closers: number[] = [];
   readonly #fields: number[] = [];
   #numbers = new Int32Array(numbersAtOnce);
   #columns = 0;
-  /** The length of the used part of `#numbers`. */
   #filled = 0;
   #isAscii = true;
   /** The field that followed each field in the last record: a guess, checked against the bytes. */
@@ -147,10 +134,7 @@ export class Walk {
     return this.#end(isObject, depth);
   }
 
-  /**
-   * Walks over one value within a larger text.
-   * @throws UnexpectedByte when no JSON value begins at `from`; TooManyValues
-   */
+  /** Walks over one value within a larger text. @throws UnexpectedByte when no JSON value begins at `from`; TooManyValues */
   within(bytes: Uint8Array, from: number, budget: Budget): Walked {
     this.#begin(bytes, from, budget.valuesLeft);
     const isObject = bytes[from] === openObject;
@@ -173,7 +157,7 @@ export class Walk {
     this.#filled += columnCount;
   }
 
-  /** @returns the largest number of objects and arrays inside one another */
+  /** @returns the depth */
   #walk(isObject: boolean): number {
     let depth = 0;
     let field = none;
@@ -212,7 +196,7 @@ export class Walk {
     this.#filled = notes.length;
   }
 
-  /** Steps over a string, number or literal, or into an object or array. Returns true for an object or array. */
+  /** Steps over a value, or into an object or array: then true. */
   #value(field: number): boolean {
     const from = this.#at;
     const first = this.#bytes[from];
@@ -258,10 +242,7 @@ export class Walk {
     numbers[at + 2] = to - this.#from;
   }
 
-  /**
-   * Steps to the next key or item. Returns the number of open objects and arrays: 0 after the last byte
-   * of the record.
-   */
+  /** Steps to the next key or item. Returns the number of open objects and arrays: 0 after the record. */
   #next(isOpened: boolean): number {
     const closers = this.#closers;
     let isFirst = isOpened;
@@ -287,7 +268,7 @@ export class Walk {
     }
   }
 
-  /** Steps over a key and its colon. Returns the field that it names. */
+  /** Steps over a key and its colon to its value. Returns the field that it names. */
   #field(previous: number, inNetwork: boolean): number {
     const bytes = this.#bytes;
     const from = this.#at;
@@ -359,7 +340,6 @@ export class Walk {
     return kind;
   }
 
-  /** The length of an escape. */
   #escape(): number {
     const bytes = this.#bytes;
     this.#mark(this.#at);
