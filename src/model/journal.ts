@@ -4,7 +4,6 @@ import type { AuditRecord, Notes } from './record.ts';
 import type { Rejection, ResumePosition, SinkLoss } from './sink.ts';
 import type { Micros } from './time.ts';
 
-/** A record on its way from the collector to the journal. */
 export interface CollectedRecord {
   readonly bytes: Uint8Array;
   readonly text: string;
@@ -25,9 +24,8 @@ export interface CollectedPage {
   /** The new `polledUntil`: set on the last page of a poll and stored in the same transaction. */
   readonly polledUntil?: Micros | undefined;
   /**
-   * The window that is being read for a proof. The journal asserts that it still knows the uids of
-   * this window, so that no record counts as `outside`. Without it, a backfill appends nothing after
-   * its `closedUntil`.
+   * The window that is being read for a proof. The journal asserts that it still knows the uids of this window, so that no record counts as
+   * `outside`. Without it, a backfill appends nothing after its `closedUntil`.
    */
   readonly window?: Window | undefined;
 }
@@ -39,7 +37,6 @@ export interface Appended {
   readonly known: number;
   readonly outside: number;
   readonly late: number;
-  /** The records that were appended. */
   readonly fresh: readonly CollectedRecord[];
 }
 
@@ -47,10 +44,7 @@ export interface Appended {
 export interface Operation {
   /** Wall clock. */
   readonly at: Micros;
-  /**
-   * The name that the operator gave, not authenticated. Null when unknown: the daemon crashed during
-   * the operation, and at the next start only its result was found.
-   */
+  /** The operator's name as given, not authenticated. Null: the daemon crashed during the operation, and only its result was found. */
   readonly actor: string | null;
   /** The command: `gaps accept`. */
   readonly operation: string;
@@ -60,7 +54,6 @@ export interface Operation {
   readonly source?: string;
 }
 
-/** An operator's decision on a gap. */
 export interface GapOperation {
   /** Wall clock. */
   readonly at: Micros;
@@ -73,26 +66,20 @@ export interface GapOperation {
 /**
  * The journal as the loop of one source sees it.
  *
- * Every member that reads or writes the store returns a promise and is one transaction, so that
- * another database can replace SQLite. Several sources may share a transaction. The loop of a source
- * awaits each call; nothing else may be assumed about the order of calls.
+ * Every member that reads or writes the store returns a promise and is one transaction, so that another database can replace SQLite.
+ * Several sources may share a transaction. The loop of a source awaits each call; nothing else may be assumed about the order of calls.
  *
- * The members without a promise (`progress`, `remembers`, `covers`, `lastFullVisibility`, `backfills`,
- * `paused`, `readAheadLimit`) read or set values in memory. Only the loop of that source and the
- * operations of operators change them, after their transaction has committed.
+ * The members without a promise (`progress`, `remembers`, `covers`, `lastFullVisibility`, `backfills`, `paused`, `readAheadLimit`) read or
+ * set values in memory. Only the loop of that source and the operations of operators change them, after their transaction has committed.
  *
- * A call may throw `journal_full`: nothing was stored, and collection pauses. Any other error ends
- * the process.
+ * A call may throw `journal_full`: nothing was stored, and collection pauses. Any other error ends the process.
  */
 export interface CollectJournal {
   progress(source: string): SourceProgress;
   append(page: CollectedPage): Promise<Appended>;
   /** True if `append` would store a record of the page. */
   lacks(page: CollectedPage): Promise<boolean>;
-  /**
-   * Stores the result of reading a window. A new window must start at `closedUntil`. A proof moves
-   * the frontier when it is contiguous; a gap stops it. `lastAge` in µs.
-   */
+  /** A new window must start at `closedUntil`. A contiguous proof moves the frontier; a gap stops it. `lastAge` in µs. */
   close(source: string, window: Window, step: WindowStep, lastAge: Micros): Promise<void>;
   /** Stores a recount that equals the proven total. */
   confirm(source: string, window: Window, next: Micros | undefined, at: Micros, lastAge: Micros): Promise<void>;
@@ -100,35 +87,22 @@ export interface CollectJournal {
   due(source: string, now: Micros): Promise<LedgerWindow | undefined>;
   /** The number of stored uids of records without a readable time. */
   timeless(source: string): Promise<number>;
-  /**
-   * True while the uids of the records in the window are stored. Without them the window cannot be
-   * read again.
-   */
+  /** True while the uids of the records in the window are stored. Without them the window cannot be read again. */
   remembers(source: string, window: Window): boolean;
   /** True if a range of the source holds the time, however far it is read. */
   covers(source: string, time: Micros): boolean;
-  /** The window that holds the time. */
   windowAt(source: string, time: Micros): Promise<LedgerWindow | undefined>;
   /** The window that starts at `from`. */
   window(source: string, from: Micros): Promise<LedgerWindow | undefined>;
-  /**
-   * Proven windows of the live range with records, without a remark, that end after `since`; those
-   * with the most records first.
-   */
+  /** Proven windows of the live range with records, without a remark, that end after `since`; those with the most records first. */
   richest(source: string, since: Micros, limit: number): Promise<readonly LedgerWindow[]>;
   /** Proven windows without a remark that were closed at or after `since`, server time. */
   closedSince(source: string, since: Micros): Promise<readonly LedgerWindow[]>;
   /** The last windows of the live range, newest first. */
   latest(source: string, limit: number): Promise<readonly LedgerWindow[]>;
-  /**
-   * Stores a recount that differs from the proven total: a remark, and when to recount. `lastAge` in
-   * µs.
-   */
+  /** Stores a recount that differs from the proven total: a remark, and when to recount. `lastAge` in µs. */
   remark(source: string, window: Window, remark: Remark, at: Micros, lastAge: Micros): Promise<void>;
-  /**
-   * Replaces a gap whose query the service cannot answer by adjacent parts that are due at once.
-   * `lastAge` in µs.
-   */
+  /** Replaces a gap whose query the service cannot answer by adjacent parts that are due at once. `lastAge` in µs. */
   divide(
     source: string,
     gap: Window,
@@ -136,28 +110,21 @@ export interface CollectJournal {
     finding: { readonly message: string; readonly at: Micros },
     lastAge: Micros,
   ): Promise<void>;
-  /**
-   * Starts a suspension, or ends it when undefined, and writes a ledger entry. `at` is server time.
-   */
+  /** Starts a suspension, or ends it when undefined, and writes a ledger entry. `at` is server time. */
   setSuspension(source: string, suspension: Suspension | undefined, at: Micros): Promise<void>;
   /**
-   * Sets the last server time at which every record was visible. A window closed later may have been
-   * read with restricted rights, so its uids are kept and it can be read again. Kept in memory;
-   * before the first call no uids are kept for this reason.
+   * Sets the last server time at which every record was visible. A window closed later may have been read with restricted rights, so its
+   * uids are kept and it can be read again. Kept in memory; before the first call no uids are kept for this reason.
    */
   lastFullVisibility(source: string, at: Micros): void;
   setProfile(source: string, profile: string): Promise<void>;
   /** The backfills that are not complete, newest first. */
   backfills(source: string): readonly Backfill[];
-  /** The reason why collection is paused; undefined when it is not. */
+  /** Why collection is paused; undefined when it is not. */
   paused(): Promise<string | undefined>;
   /** The same, or `disk` from a write that failed until a write succeeds: only such a write shows that the disk has room again. */
   refuses(): string | undefined;
-  /**
-   * The position of the slowest sink while that sink is about to fall out of the memory of recent
-   * segments and would read them from the file; undefined otherwise. The collector may wait for the
-   * sink.
-   */
+  /** The position of the slowest sink while it is about to fall out of the memory of recent segments: the collector may wait for it. */
   laggingPosition(): number | undefined;
 }
 
@@ -200,15 +167,9 @@ export interface SinkProgress {
 
 /** Requests of an operator to a sink, stored until they are carried out. */
 export interface SinkOrders {
-  /**
-   * This journal continues the data of the sink, whatever position the sink stores. Removed once the
-   * sink was opened with it.
-   */
+  /** This journal continues the data of the sink, whatever position the sink stores. Removed once the sink was opened with it. */
   readonly adopt?: boolean | undefined;
-  /**
-   * A period whose records another copy of this state may have sent. A batch is uncertain if it has a
-   * record of this period, or one without a readable time. This request is never removed.
-   */
+  /** Another copy of this state may have sent records of this period: batches with these, or undated ones, are uncertain. Never removed. */
   readonly reconcile?: Window | undefined;
 }
 
@@ -225,7 +186,6 @@ export interface DeadLetter {
   readonly attempts: number;
 }
 
-/** The result of sending a dead letter again. */
 export type DeadLetterResult =
   { readonly delivered: true; readonly resumeNote: string | undefined } | { readonly delivered: false; readonly rejection: Rejection };
 
@@ -250,7 +210,6 @@ interface StoredReplay {
   readonly rejected: number;
 }
 
-/** A replay of a range of the journal. */
 export interface RangeReplay extends StoredReplay, ReplayRange {
   readonly kind: 'range';
   /** As the operator requested it. */
@@ -270,7 +229,6 @@ export interface Replays {
 
 export type Replay = RangeReplay | ArchiveReplay;
 
-/** A replay of the records of an archive. */
 export interface ArchiveReplay extends StoredReplay {
   readonly kind: 'archive';
   /** The id of the sink that writes the archive. */
@@ -290,11 +248,11 @@ export interface ArchivedRecords extends AsyncDisposable {
   /** The number of its lines; 0 before its first checkpoint. */
   readonly lines: number;
   /**
-   * The records after line `after`, in order, up to a limit; at least one if one exists. Records before lines that cannot be read are returned.
+   * The records after line `after`, in order, up to a limit; at least one if one exists. Records before unreadable lines are returned.
    * @throws WaybillError `archive_broken` if the next lines are missing or altered: the message has their numbers
    */
   read(after: number, limit: Limit): Promise<readonly Entry[]>;
-  /** @returns the position after the record at `line`: that line, or the last of the lines without records that follow. Call once for each `read`. */
+  /** The position after the record at `line`: that line, or the last of the lines without records that follow. Once for each `read`. */
   endOf(line: number): number;
 }
 
@@ -305,7 +263,6 @@ export interface ReplayProgress extends ReplayRange {
   readonly archive?: string | undefined;
   /** The number of lines of the archive that an operator left out. */
   readonly leftOut?: number | undefined;
-  /** Set when it failed. */
   readonly error?: string | undefined;
   readonly at: number;
   readonly passed: number;
@@ -320,10 +277,9 @@ export interface ReplayProgress extends ReplayRange {
 /**
  * The journal as the loop of one sink sees it.
  *
- * Every member that reads or writes the store returns a promise and is one transaction. The members
- * without a promise (`sinkProgress`, `withheld`, `acknowledgeLater`, `replayedFrom`) use values in memory, which
- * follow each committed transaction. Only the loop of that sink and the operations of operators
- * change the progress of a sink.
+ * Every member that reads or writes the store returns a promise and is one transaction. The members without a promise (`sinkProgress`,
+ * `withheld`, `acknowledgeLater`, `replayedFrom`) use values in memory, which follow each committed transaction. Only the loop of that sink
+ * and the operations of operators change the progress of a sink.
  */
 export interface DeliverJournal {
   readonly id: string;
@@ -336,15 +292,9 @@ export interface DeliverJournal {
   withheld(sink: string, source: string): readonly Window[];
   /** The chain value of the segment that contains entry `seq`; undefined if this journal has no such entry. */
   chainAt(seq: number): Promise<Uint8Array | undefined>;
-  /**
-   * Commits an acknowledgement with its dead letters. An acknowledgement never goes back.
-   * @param replay  its new progress, unless an operator has ended it
-   */
+  /** An acknowledgement never goes back. The progress of the replay is stored unless an operator has ended that. */
   acknowledge(sink: string, acknowledgement: Acknowledgement, deadLetters: readonly DeadLetter[], replay?: Replay): Promise<void>;
-  /**
-   * Keeps an acknowledgement in memory and writes it with the next transaction. For sinks whose
-   * delivered messages can be determined after a crash.
-   */
+  /** Writes an acknowledgement with the next transaction. For sinks whose delivered messages can be determined after a crash. */
   acknowledgeLater(sink: string, acknowledgement: Acknowledgement): void;
   /** Commits the acknowledgements that `acknowledgeLater` keeps. */
   flush(): Promise<void>;
@@ -354,14 +304,11 @@ export interface DeliverJournal {
   lost(sink: string, loss: SinkLoss, resumeNote: string): Promise<void>;
   /** Removes the recorded losses of the sink: it has again what it had lost. */
   restored(sink: string): Promise<void>;
-  /** The entry of a dead letter; undefined when its copy of the record is gone. */
+  /** Undefined when the copy of the record is gone. */
   deadLetter(sink: string, seq: number): Promise<Entry | undefined>;
   /** The entries that the sink rejected and did not accept later, also those whose copies are gone. */
   rejected(sink: string): Promise<ReadonlySet<number>>;
-  /**
-   * Stores the result of sending a dead letter again, with its row in `operations`. A delivered dead
-   * letter is removed.
-   */
+  /** Stores the result of sending a dead letter again, with its row in `operations`. A delivered dead letter is removed. */
   resolveDeadLetter(sink: string, seq: number, result: DeadLetterResult, operation: Operation): Promise<void>;
   /** Acknowledges the entries that the sink has by the position that it stores. */
   found(sink: string, found: ResumePosition): Promise<void>;
@@ -374,9 +321,8 @@ export interface DeliverJournal {
   /** The first line that a replay from the archive of this sink has yet to read; undefined: no replay reads it. */
   replayedFrom(archive: string): number | undefined;
   /**
-   * The next entries of a replay after `after`, which may have been pruned since the replay began. With `times`,
-   * segments without such records are skipped.
-   * @returns `after`: the last pruned entry if that is later than the given position
+   * The next entries of a replay after `after`. With `times`, segments without such records are skipped.
+   * @returns `after`: the last entry pruned since the replay began if that is later than the given position
    */
   readRange(after: number, range: ReplayRange, limit: Limit): Promise<{ readonly after: number; readonly entries: readonly Entry[] }>;
 }

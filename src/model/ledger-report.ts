@@ -1,10 +1,7 @@
 /** The completeness report. */
 import type { WindowQuery } from './source.ts';
 
-/**
- * The completeness report as `ledger --json` prints it. Times in RFC 3339. Sums add `records`,
- * never `total`, which includes padding.
- */
+/** The completeness report as `ledger --json` prints it. Times in RFC 3339. Sums add `records`, never `total`, which includes padding. */
 export interface LedgerReport<Windows extends LedgerReportWindows = readonly LedgerReportWindow[]> extends LedgerTables<Windows> {
   /** The summary as text, and its parts (src/report/summary.ts). */
   readonly summary: string;
@@ -28,10 +25,7 @@ interface LedgerReportHole {
 
 /** The lists of the report, without the summary. */
 export interface LedgerTables<Windows extends LedgerReportWindows = readonly LedgerReportWindow[]> {
-  /**
-   * The time of the report, and the requested period. Null: from the start of the ledger, or up to
-   * now.
-   */
+  /** The time of the report, and the requested period. Null: from the start of the ledger, or up to now. */
   readonly generatedAt: string;
   readonly from: string | null;
   readonly to: string | null;
@@ -43,7 +37,6 @@ export interface LedgerTables<Windows extends LedgerReportWindows = readonly Led
 /** Sorted by start. A report may exceed memory, so the windows are not kept: each iteration reads them again. */
 export type LedgerReportWindows = Iterable<LedgerReportWindow>;
 
-/** A report whose windows are read while it is written. */
 export type LongLedgerReport = LedgerReport<LedgerReportWindows>;
 
 export type LongLedgerReportSource = LedgerReportSource<LedgerReportWindows>;
@@ -61,10 +54,7 @@ export interface LedgerReportSource<Windows extends LedgerReportWindows = readon
   readonly collected: number;
   readonly late: number;
   readonly lateDelays: LedgerReportDelays;
-  /**
-   * The whole ledger: collected = inWindows + outside. Outside: in no closed window yet, or without a
-   * readable time.
-   */
+  /** The whole ledger: collected = inWindows + outside. Outside: in no closed window yet, or without a readable time. */
   readonly lifetime: { readonly collected: number; readonly inWindows: number; readonly outside: number };
   /** The ranges that the numbers cover: whole windows, without unread time. */
   readonly covered: readonly { readonly from: string; readonly to: string }[];
@@ -74,10 +64,7 @@ export interface LedgerReportSource<Windows extends LedgerReportWindows = readon
   readonly windows: Windows;
 }
 
-/**
- * `within`: records by delay, each in the first class that fits: 1h, 6h, 1d, 3d, 7d, 14d, 30d,
- * later.
- */
+/** `within`: records by delay, each in the first class that fits: 1h, 6h, 1d, 3d, 7d, 14d, 30d, later. */
 export interface LedgerReportDelays {
   readonly longestSeconds: number | null;
   readonly within: Readonly<Record<string, number>>;
@@ -105,9 +92,7 @@ export interface LedgerReportSink {
 export interface LedgerReportSinkWindow {
   /** The sink acknowledged every record of the window and lost none. */
   readonly complete: boolean;
-  /** The sink lost delivered records of the window. */
   readonly lost?: true;
-  /** Records that the sink rejected. */
   readonly deadLetters: number;
 }
 
@@ -123,7 +108,6 @@ export interface LedgerReportOperation {
   /** The name that the operator gave; null when unknown. */
   readonly actor: string | null;
   readonly operation: string;
-  /** An operation on a window has `source`, `from`, `to` and `reason`. */
   readonly detail: Readonly<Record<string, string | number | boolean>>;
 }
 
@@ -134,12 +118,8 @@ export interface LedgerReportWindow {
   readonly from: string;
   readonly to: string;
   readonly state: LedgerReportState;
-  /**
-   * The reason of a gap. A proven window has `reread` if it is in doubt, `shrunk` if the service no
-   * longer shows all its records, else null.
-   */
+  /** Of a gap; of a proven window `reread` if it is in doubt, `shrunk` if the service no longer shows all its records, else null. */
   readonly reason: string | null;
-  /** Details of the reason. */
   readonly message: string | null;
   /** The count of the service for the query, which is wider than the window; for a gap the highest count seen. */
   readonly total: number | null;

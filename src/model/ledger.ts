@@ -7,10 +7,7 @@ export interface Window {
   readonly to: Micros;
 }
 
-/**
- * A sequence number of the journal, with the chain value of its segment. 0 is the start, with 32
- * zero bytes.
- */
+/** A sequence number of the journal, with the chain value of its segment. 0 is the start, with 32 zero bytes. */
 export interface Position {
   readonly seq: number;
   readonly chain: Uint8Array;
@@ -22,11 +19,8 @@ export interface Proof {
   readonly query: WindowQuery;
   /** The service's count for the query after the last page, padding included. */
   readonly total: number;
-  /** The number of distinct received records whose time lies in the window. */
   readonly inWindow: number;
-  /**
-   * SHA-256 over the uids of the records in the window: 16 bytes each, sorted bytewise, concatenated.
-   */
+  /** SHA-256 over the uids of the records in the window: 16 bytes each, sorted bytewise, concatenated. */
   readonly digest: Uint8Array;
   readonly passes: number;
   readonly requests: number;
@@ -35,7 +29,6 @@ export interface Proof {
   readonly last: Micros;
 }
 
-/** The reasons why a window could not be proven. */
 export const gapReasons = ['total', 'count', 'out_of_range', 'unreadable', 'size'] as const;
 export type GapReason = (typeof gapReasons)[number];
 
@@ -44,7 +37,7 @@ export type Verdict =
   | {
       readonly proven: false;
       readonly reason: GapReason;
-      /** The details for the operator: the unreadable page, or the numbers that differ. */
+      /** For the operator: the unreadable page, or the numbers that differ. */
       readonly message: string;
       readonly query: WindowQuery;
       readonly total: number | undefined;
@@ -67,7 +60,6 @@ export interface Range {
 
 /** The options of a backfill, stored with its range. */
 export interface BackfillOrder {
-  /** The time of the operator's request. */
   readonly asked: Micros;
   readonly paused: boolean;
   /** Maximum requests a second, within the budget of the source. */
@@ -127,16 +119,12 @@ export interface LedgerWindow extends Window {
   readonly reason: string | undefined;
 }
 
-/**
- * The delays of late records: first seen minus logTimestamp, in µs. `within` counts by the bounds
- * of journal/late-delays.ts; the last item counts longer delays.
- */
+/** First seen minus logTimestamp, in µs. `within` counts by the bounds of journal/late-delays.ts; the last item counts longer delays. */
 export interface LateDelays {
   readonly longest: Micros;
   readonly within: readonly number[];
 }
 
-/** A part of a divided gap, with a separate query. */
 export interface GapPart extends Window {
   readonly query: WindowQuery;
 }
@@ -147,47 +135,35 @@ export interface WindowStep {
   readonly next: Micros | undefined;
   /** Server time. */
   readonly at: Micros;
-  /** True for a recount of a closed window. */
   readonly recount: boolean;
 }
 
 /**
- * The reasons for a suspension: the service shows fewer fields or fewer records than before, or
- * nothing at all; a page has no readable time; the clock of the service is more than an hour ahead;
- * the service does not find a record by its time; or the configuration has another service under the id of the source. During a
- * suspension no window is closed (docs/guarantees.md, "Suspension").
+ * Why a source is suspended: the service shows fewer fields or records than before, or nothing; a page has no readable time; the clock of
+ * the service is more than an hour ahead; a record is not found by its time; or the configuration has another service under the id of the
+ * source. No window is closed meanwhile (docs/guarantees.md, "Suspension").
  */
 export const suspensionReasons = ['fields', 'rows', 'forbidden', 'timestamp', 'clock', 'moved', 'filter'] as const;
 export type SuspensionReason = (typeof suspensionReasons)[number];
 
 export interface Suspension {
   readonly reason: SuspensionReason;
-  /** The details for the operator, in one line. */
+  /** For the operator, in one line. */
   readonly message: string;
   /** Server time. */
   readonly since: Micros;
   /** `fields`: the missing fields. */
   readonly fields?: readonly string[];
-  /**
-   * The server time at which a sample window was last counted completely. A window closed later may
-   * lack records.
-   */
+  /** The server time at which a sample window was last counted completely. A window closed later may lack records. */
   readonly lastFullVisibility?: Micros;
-  /**
-   * `rows`: starts of the windows whose count is below the proven total. The suspension ends when the
-   * first of them is complete again.
-   */
+  /** `rows`: starts of the windows whose count is below the proven total. The suspension ends when the first of them is complete again. */
   readonly windows?: readonly Micros[];
-  /**
-   * `rows`: starts of further windows below their total, found by recounts. An operator accepts them
-   * together.
-   */
+  /** `rows`: starts of further windows below their total, found by recounts. An operator accepts them together. */
   readonly shrunk?: readonly Micros[];
   /** `moved`: the suspension that was in force before, and is again after it. */
   readonly previous?: Suspension;
 }
 
-/** The reason for a suspension, in one line. */
 export function suspensionMessage({ reason, message }: Suspension): string {
   return `suspended (${reason}): ${message}`;
 }

@@ -1,7 +1,4 @@
-/**
- * The table of log events. docs/logs.md is generated from it. Scripts and tests match the event code,
- * which is stable; a message may change.
- */
+/** The table of log events, from which docs/logs.md is generated. The event code is stable; a message may change. */
 export type Level = 'debug' | 'info' | 'warn' | 'error';
 
 export interface LogEvent {

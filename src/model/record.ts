@@ -2,9 +2,8 @@
 import type { Micros, Timestamp } from './time.ts';
 
 /**
- * A JSON value as `record/json.ts` parses it. A number that is not a safe integer keeps its digits
- * as an object of `JSON.rawJSON` (`JSON.isRawJSON(v)`, `v.rawJSON`), so that 9007199254740993 is
- * not rounded.
+ * A JSON value as `record/json.ts` parses it. A number that is not a safe integer keeps its digits as an object of `JSON.rawJSON`
+ * (`JSON.isRawJSON(v)`, `v.rawJSON`), so that 9007199254740993 is not rounded.
  */
 export type JsonValue = string | number | boolean | null | RawNumber | readonly JsonValue[] | { readonly [key: string]: JsonValue };
 
@@ -31,9 +30,9 @@ export interface RecordFields {
   /** The record as valid UTF-8, one JSON value. */
   readonly bytes: Buffer;
   readonly notes: Notes;
-  /** False also for an object that is nested too deep: such a record is identified by its text. */
+  /** See `Notes.isObject`. */
   readonly isObject: boolean;
-  /** `logTimestamp`; undefined when there is none that can be read. */
+  /** `logTimestamp`, if it can be read. */
   readonly timestamp: Timestamp | undefined;
   /** `logTimestamp`, by which a window owns the record. */
   readonly time: Micros | undefined;
@@ -45,15 +44,9 @@ export interface RecordFields {
   to(field: number): number;
   /** True for a field that is missing, null, or a string of nothing but white space. */
   isAbsent(field: number): boolean;
-  /**
-   * True for an integer, and for a text that JSON writes with the very bytes of the record. False for
-   * a text that may be blank.
-   */
+  /** True for an integer, and for a text that JSON writes with the very bytes of the record. False for a text that may be blank. */
   isJsonText(field: number): boolean;
-  /**
-   * A field as text: a string as it is (a lone surrogate becomes U+FFFD), a number or a boolean as its
-   * JSON text. Undefined for what is absent, for objects and for arrays.
-   */
+  /** A string with U+FFFD for lone surrogates, a number or a boolean as its JSON text. Undefined if absent, an object or an array. */
   text(field: number): string | undefined;
   /** A field as `parseRecord` reads it; null when it is missing. */
   value(field: number): JsonValue;
@@ -63,7 +56,7 @@ export interface RecordFields {
 
 /** A record with the facts that the journal stores with it. */
 export interface AuditRecord {
-  /** The record as received, one JSON value. */
+  /** As received, one JSON value. */
   readonly text: string;
   /** 16 bytes in base64url, 22 characters (docs/formats.md, "Identity"). */
   readonly uid: string;

@@ -19,10 +19,7 @@ export interface Message {
   readonly severity: number;
   /** actionAttempted as received; `Unknown` when absent. */
   readonly action: string;
-  /**
-   * The record has no readable time, so `time` is the time of receipt. It differs when another state
-   * reads the record.
-   */
+  /** The record has no readable time, so `time` is the time of receipt. It differs when another state reads the record. */
   readonly undated?: boolean;
   /** A ledger entry; undefined for a record. */
   readonly isLedger?: true;
@@ -34,18 +31,15 @@ export interface Message {
 
 export interface Batch {
   readonly messages: readonly Message[];
-  /**
-   * The position of the last entry that this batch acknowledges. It may be later than the last message:
-   * the sink does not receive the entries in between.
-   */
+  /** The last entry that this batch acknowledges, perhaps later than its last message: the sink does not receive the entries in between. */
   readonly through: Position;
   /** True when the sink may have received some of these messages in an earlier attempt. */
   readonly uncertain: boolean;
   readonly bytes: number;
   /**
-   * Set when an operator requested the delivery: a replay, dead letters, or test events, whose `seq` only
-   * distinguishes them. The position of the sink stays: `through` is the current position. A sink that stores
-   * its position writes it again, and a sink that reports `ResumePosition.feed` stores this with it.
+   * Set when an operator requested the delivery: a replay, dead letters, or test events, whose `seq` only distinguishes them. The position
+   * of the sink stays: `through` is the current one. A sink that stores its position writes it again, and one that reports
+   * `ResumePosition.feed` stores this with it.
    */
   readonly feed?: FeedPosition | undefined;
 }
@@ -75,48 +69,37 @@ export interface RetryableRejection {
   readonly seqs: readonly number[];
   /** `sink_blocked`: an operator must act. */
   readonly code: 'sink_unavailable' | 'sink_blocked';
-  /** The error of the sink. */
   readonly message: string;
   readonly retryAfterMs?: number | undefined;
   /**
-   * The sink accepted a later message for the same target, so an outage does not explain the failure of
-   * these. The loop makes a dead letter of a suspect that it refuses again and again (src/deliver/suspects.ts).
+   * The sink accepted a later message for the same target, so an outage does not explain these failures. The loop makes a dead letter of a
+   * suspect that is refused again and again (src/deliver/suspects.ts).
    */
   readonly suspects?: readonly number[] | undefined;
   /**
-   * The answers about single messages, for their dead letters. Undefined: nothing in the answer is about
-   * a message. Messages that are refused without a suspect are sent again together with later ones.
+   * The answers about single messages, for their dead letters; undefined when no answer is about a message. Messages that are refused
+   * without a suspect are sent again together with later ones.
    */
   readonly reasons?: readonly Rejection[] | undefined;
-  /**
-   * The server answered about a single message and accepts others. The others are sent without a
-   * pause, and those before the failed message are acknowledged.
-   */
+  /** The server answered about one message and accepts others: these are sent without a pause, those before it are acknowledged. */
   readonly isAtOnce?: boolean | undefined;
 }
 
-/**
- * Reports progress. `certain`: the number of messages, from the first without a break, that the
- * receiver confirmed. They are acknowledged even if the rest of the batch fails.
- */
+/** @param certain  messages, from the first without a break, that the receiver confirmed: acknowledged even if the batch fails */
 export type OnProgress = (certain: number) => void;
 
 export interface DeliveryResult {
   readonly rejections: readonly Rejection[];
-  /**
-   * Messages that the sink did not accept and may accept in a later attempt. All others of the
-   * batch are resolved: accepted, or rejected permanently.
-   */
+  /** Messages that the sink did not accept and may accept later. All others are resolved: accepted, or rejected permanently. */
   readonly retryable?: RetryableRejection | undefined;
   /** Messages that the sink already held. */
   readonly duplicates?: number | undefined;
   /** Messages that the receiver dropped on purpose, by its own configuration. They count as delivered. */
   readonly dropped?: number | undefined;
-  /** Text that the sink receives when it is opened again, stored with the acknowledgement. */
+  /** What the sink receives when it is opened again, stored with the acknowledgement. */
   readonly resumeNote?: string | undefined;
 }
 
-/** Input for opening a sink: the last delivered position, and its note. */
 export interface ResumePoint {
   readonly journal: string;
   readonly position: Position;
@@ -125,15 +108,9 @@ export interface ResumePoint {
   readonly completeSince: Micros;
   /** The chain value of the segment that contains entry `seq`; undefined if this journal has no such entry. */
   chainAt(seq: number): Promise<Uint8Array | undefined>;
-  /**
-   * Commits the acknowledgements so far with a new note, before the sink continues, for example with
-   * another file.
-   */
+  /** Commits the acknowledgements so far with a new note, before the sink continues, for example with another file. */
   commitResumeNote(resumeNote: string): Promise<void>;
-  /**
-   * Commits a loss of delivered records with a new note. The ledger no longer counts them as
-   * delivered.
-   */
+  /** Commits a loss of delivered records with a new note. The ledger no longer counts them as delivered. */
   lost(loss: SinkLoss, resumeNote: string): Promise<void>;
   /** The sink has again everything that it reported as lost. */
   restored(): Promise<void>;
@@ -141,26 +118,20 @@ export interface ResumePoint {
   archiveCheckpoint(checkpoint: string): Promise<void>;
   /** The first line that a replay from the archive of this sink has yet to read; undefined: no replay reads it. */
   replayedFrom(): number | undefined;
-  /**
-   * The operator declared that this journal continues the data of the sink: `position` replaces the
-   * position that the sink stores.
-   */
+  /** The operator declared that this journal continues the data of the sink: `position` replaces the position that the sink stores. */
   readonly adopt?: boolean | undefined;
 }
 
 /**
- * Sends batches. Does not retry, batch, log or measure, and does not know the journal: the loop
- * around it does. One loop calls it, one batch at a time.
+ * Sends batches. Does not retry, batch, log or measure, and does not know the journal: the loop around it does. One loop calls it, one
+ * batch at a time.
  *
- * `send` resolves when the batch is stored durably, except for rejected and retryable messages. It
- * throws WaybillError `sink_unavailable` (no message was accepted), `sink_blocked` (no message was
- * accepted, and an operator must act), `sink_refused` (the server refuses the request without
- * naming a message), or any other error: the outcome is unknown.
+ * `send` resolves when the batch is stored durably, except for rejected and retryable messages. It throws WaybillError `sink_unavailable`
+ * (no message was accepted), `sink_blocked` (no message was accepted, and an operator must act), `sink_refused` (the server refuses the
+ * request without naming a message), or any other error: the outcome is unknown.
  */
 export interface Sink extends AsyncDisposable {
-  /**
-   * @param onProgress  called when the receiver confirmed messages or responded; it restarts the deadline
-   */
+  /** @param onProgress  called when the receiver confirmed messages or responded; it restarts the deadline */
   send(batch: Batch, signal: AbortSignal, onProgress?: OnProgress): Promise<DeliveryResult>;
   /** For sinks that store the position themselves: the last position that is provably stored. */
   position?(signal: AbortSignal): Promise<ResumePosition | undefined>;
@@ -168,27 +139,20 @@ export interface Sink extends AsyncDisposable {
   readonly beatAt?: number | undefined;
   /** For a sink that must store something from time to time, also without a message. Called between batches; fails as `send` does. */
   beat?(signal: AbortSignal): Promise<void>;
-  /** The state of time stamping; only of an archive with a time-stamp authority. */
+  /** Only of an archive with a time-stamp authority. */
   readonly timeStamp?: TimeStampState | undefined;
 }
 
-/** The position of a sink that stores it, when it is opened. */
 export interface ResumePosition {
   readonly position: Position;
   readonly resumeNote: string | undefined;
   /** The id of the sink that stored it; undefined: unknown, and this sink has delivered nothing yet. */
   readonly sink: string | undefined;
-  /**
-   * Of the last batch, if an operator requested it. The daemon may have crashed before it stored this
-   * result.
-   */
+  /** Of the last batch, if an operator requested it. The daemon may have crashed before it stored this result. */
   readonly feed?: FeedPosition | undefined;
 }
 
-/**
- * The sink that stored a position. A release before names were stored left none: then it is this sink if it has a resume note.
- * @param name  as stored
- */
+/** The sink that stored a position under `name`. Earlier releases stored no name: then it is this sink if it has a resume note. */
 export function storedBy(name: string | undefined, id: string, { resumeNote }: Pick<ResumePoint, 'resumeNote'>): string | undefined {
   return name ?? (resumeNote === undefined ? undefined : id);
 }
@@ -206,7 +170,6 @@ export interface SinkLoss {
   /** The first and the last entry that may be lost. The range may be too wide, never too narrow. */
   readonly first: number;
   readonly last: number;
-  /** The event, as text. */
   readonly message: string;
   /** Default `file_truncated`. */
   readonly code?: 'archive_broken';

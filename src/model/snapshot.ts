@@ -9,10 +9,7 @@ import type { Micros } from './time.ts';
 /** The start that the configuration requests for a source. */
 export interface RequestedStart {
   readonly from: Micros;
-  /**
-   * Tolerance for the difference between two clocks: a start at most this much before the ledger's
-   * start means the same.
-   */
+  /** Tolerance for the difference between two clocks: a start at most this much before the ledger's start means the same. */
   readonly apart: Micros;
 }
 
@@ -27,7 +24,7 @@ export interface SourceSnapshot {
   readonly id: string;
   /** active | suspended | unconfigured | retired */
   readonly state: string;
-  /** The reason why it is not ready, in one line. */
+  /** Why it is not ready, in one line. */
   readonly trouble?: string | undefined;
   /** Start of the live range, and how far its windows are proven or accepted without a break; both 0 before the ledger starts. */
   readonly liveFrom: Micros;
@@ -44,33 +41,21 @@ export interface SourceSnapshot {
   readonly lastError?: string | undefined;
   /** The failure of the newest request, until a request is answered. Running daemon only. */
   readonly failing?: SourceFailure | undefined;
-  /**
-   * The earlier of server time and local time. While the service's clock stands still, local time
-   * continues it.
-   */
+  /** The earlier of server time and local time. While the service's clock stands still, local time continues it. */
   readonly serverNow?: Micros | undefined;
   /** Clock of the service minus clock of this machine. */
   readonly clockOffsetSeconds?: number | undefined;
   /** Set while the clock of the service is being measured. Running daemon only. */
   readonly clock?: ClockMeasurement | undefined;
-  /**
-   * The earliest server time at which the next window of the live range can be proven: the window is
-   * older than `closeDelay`, and the clock of the service is known. Running daemon only.
-   */
+  /** The earliest server time at which the next live window can be proven: older than `closeDelay`, clock known. Running daemon only. */
   readonly nextProof?: Micros | undefined;
-  /** Backfills that are not complete. */
   readonly backfills?: readonly BackfillProgress[] | undefined;
   readonly delays?: DelayMeasure | undefined;
-  /**
-   * Set when `start` is earlier than the start of the ledger and no backfill covers the difference.
-   */
+  /** Set when `start` is earlier than the start of the ledger and no backfill covers the difference. */
   readonly unread?: Unread | undefined;
   /** The current suspension; also known when no daemon runs. */
   readonly held?: (Pick<Suspension, 'reason' | 'message'> & Partial<Pick<Suspension, 'since'>>) | undefined;
-  /**
-   * Set when the responses carry no `Date`. `known`: a lower bound of server time taken from records;
-   * undefined before the first record.
-   */
+  /** Set when the responses carry no `Date`. `known`: a lower bound of server time from records; undefined before the first record. */
   readonly undated?: { readonly known: Micros | undefined } | undefined;
   /** What the service shows that the ledger cannot hold: no period is complete with it. Also known when no daemon runs. */
   readonly contradiction?: string | undefined;
@@ -117,22 +102,16 @@ export interface SinkSnapshot {
   readonly attempts?: number | undefined;
   /** True once the sink has accepted a message, in any run on this state. */
   readonly hasDelivered: boolean;
-  /**
-   * When the first of these failed attempts ended, and when the next attempt starts; wall clock.
-   * Running daemon only.
-   */
+  /** When the first of these failed attempts ended, and when the next attempt starts; wall clock. Running daemon only. */
   readonly failingSince?: Micros | undefined;
   readonly nextAttempt?: Micros | undefined;
-  /** The state of time stamping; only of an archive with a time-stamp authority. Running daemon only. */
+  /** Only of an archive with a time-stamp authority. Running daemon only. */
   readonly timeStamp?: TimeStampState | undefined;
   /** The running replay, or the last one that ended. If no loop runs: the replay that the next loop continues. */
   readonly replay?: ReplayProgress | undefined;
 }
 
-/**
- * The part of a source's ledger in one period: with server time, the input of the summary. Times in
- * µs.
- */
+/** The part of a source's ledger in one period: with server time, the input of the summary. Times in µs. */
 export interface Coverage {
   /** Start of the ledger, planned or existing; undefined when unknown. */
   readonly startsAt: Micros | undefined;
@@ -164,15 +143,12 @@ export interface SinkCoverage {
   readonly lostEntries?: { readonly first: number; readonly last: number };
   /** Dead letters in these windows; 0 for a sink with a filter. */
   readonly deadLetters: number;
-  /**
-   * Records without a readable time, and so without a window, that are not delivered. Omitted when 0.
-   */
+  /** Records without a readable time, and so without a window, that are not delivered. Omitted when 0. */
   readonly undated?: number;
   /** True when the period has no window for this sink yet, and records of the period are not delivered. */
   readonly waits?: boolean;
 }
 
-/** The state of the whole daemon at one moment. */
 export interface Snapshot {
   readonly version: string;
   readonly created: Micros;
@@ -188,7 +164,6 @@ export interface Snapshot {
     readonly pruned?: number;
     /** `journal_full` or `disk`; text may follow. */
     readonly paused: string | undefined;
-    /** The state directory. */
     readonly directory: string;
     /** Committed transactions since the daemon started. */
     readonly commits?: number;
@@ -201,7 +176,6 @@ export interface Snapshot {
   readonly rejected?: { readonly since: Micros; readonly problems: readonly string[] } | undefined;
   /** By setting, where the configuration takes a secret from: `${file:./secret}`. Running daemon only. */
   readonly secrets?: Readonly<Record<string, string>>;
-  /** The name of the machine. */
   readonly host?: string;
   /** Set when no daemon runs. `since`: about the last write to the state, wall clock. */
   readonly stopped?: { readonly since: Micros } | undefined;

@@ -8,7 +8,7 @@ export interface WindowQuery {
   readonly endTime?: string;
 }
 
-/** A request for one page. Without `page` the response shows the number of the first page. */
+/** Without `page` the response shows the number of the first page. */
 export interface PageRequest {
   readonly query: WindowQuery;
   readonly page: number | undefined;
@@ -29,10 +29,7 @@ export interface Page {
   readonly total: number | undefined;
   /** The `Date` header, ms since 1970. */
   readonly date: number | undefined;
-  /**
-   * The `Age` header in seconds, 0 without one. A response with an age above 0 comes from a cache and
-   * proves nothing.
-   */
+  /** The `Age` header in seconds, 0 without one. A response with an age above 0 comes from a cache and proves nothing. */
   readonly age: number;
   /** When the response had arrived: wall clock in µs, and monotonic clock in ms. */
   readonly received: Micros;
@@ -40,12 +37,12 @@ export interface Page {
 }
 
 /**
- * Fetches pages. One call sends one request; a rejected token is renewed once within the call. A
- * source keeps no state between windows and never repeats a request: the caller does.
+ * Fetches pages. One call sends one request and renews a rejected token once. Keeps no state between windows and never repeats a request:
+ * the caller does.
  *
- * Throws WaybillError: `source_unreachable`, `source_busy` (perhaps with `retryAfterMs`),
- * `source_unauthorized`, `source_forbidden`, `tls_untrusted`, `proxy_refused`, `token_refused`,
- * `token_unreachable`, `page_malformed`, `page_refused`, `page_not_found`; or the signal's reason.
+ * @throws WaybillError `source_unreachable`, `source_busy` (perhaps with `retryAfterMs`), `source_unauthorized`, `source_forbidden`,
+ *   `tls_untrusted`, `proxy_refused`, `token_refused`, `token_unreachable`, `page_malformed`, `page_refused`, `page_not_found`; or the
+ *   signal's reason
  */
 export interface Source extends AsyncDisposable {
   page(request: PageRequest, signal: AbortSignal): Promise<Page>;
@@ -53,55 +50,31 @@ export interface Source extends AsyncDisposable {
   renew?(): void;
 }
 
-/**
- * A lower bound of the service's clock. Windows are planned with it, never with the local clock
- * (docs/guarantees.md, "Server time").
- */
+/** A lower bound of the service's clock. Windows are planned with it, never with the local clock (docs/guarantees.md, "Server time"). */
 export interface ServerClock {
-  /**
-   * Updates the clock with a response; `newest` is the newest readable `logTimestamp` of the page.
-   * Returns `cached` for a response older than the known time, which is ignored.
-   */
+  /** @param newest  the newest readable `logTimestamp` of the page. @returns `cached` for a response from before the known time: ignored */
   observe(page: Page, newest?: Micros): 'accepted' | 'cached';
   /** Undefined before the first response. Never goes back once established. */
   now(): Micros | undefined;
-  /**
-   * The earlier of `now()` and the local clock. It decides when windows are closed, recounted and
-   * forgotten. It decreases when the clock of the service is corrected.
-   */
+  /** The earlier of `now()` and the local clock. It decides when windows are closed, recounted and forgotten. A correction may decrease it. */
   agreed(): Micros | undefined;
-  /**
-   * As `agreed()`, but continues with the local clock while the clock of the service stands still.
-   * Decides when work is due.
-   */
+  /** As `agreed()`, but continues with the local clock while the clock of the service stands still. Decides when work is due. */
   expected(): Micros | undefined;
-  /**
-   * The `Date` that the service has repeated for longer than `closeDelay`; undefined while its clock
-   * advances.
-   */
+  /** The `Date` that the service has repeated for longer than `closeDelay`; undefined while its clock advances. */
   stoodSince(): Micros | undefined;
   /** True once the bound is established. Until then no window is closed, recounted or tried again, and no uid is deleted. */
   established(): boolean;
-  /**
-   * The number of responses that are still needed and that polling every `everyMs` will not deliver
-   * in time. Counting requests obtain them.
-   */
+  /** The responses that are still needed and that polling every `everyMs` will not deliver in time: counting requests obtain them. */
   missing(everyMs: number): number;
   /** The minimum time until the clock is established, ms; 0 once it is. */
   remainingMs(): number;
   /** Undefined once the clock is established. */
   measuring(): ClockMeasurement | undefined;
-  /**
-   * True when the clock was ever more than an hour ahead of the local clock. A gateway that always
-   * routes to one wrong node cannot be detected by `Date` alone.
-   */
+  /** True once the clock was over an hour ahead of the local one: `Date` does not reveal a gateway that always routes to one wrong node. */
   ahead(): boolean;
 }
 
-/**
- * The time and the responses that are still missing until the clock of a service is known. Until
- * then no window is proven.
- */
+/** The time and the responses that are still missing until the clock of a service is known. Until then no window is proven. */
 export interface ClockMeasurement {
   /** Minimum time from now, ms. */
   readonly remainingMs: number;

@@ -28,7 +28,6 @@ export interface Meters {
   sinkRetried(sink: string): void;
   sinkDuplicates(sink: string, count: number): void;
   sinkDropped(sink: string, count: number): void;
-  /** A sink lost delivered records. */
   sinkLoss(sink: string): void;
   /** A message was truncated to the maximum size of the receiver. */
   messageTruncated(sink: string): void;
@@ -49,10 +48,7 @@ export interface Span {
   set(attributes: SpanAttributes): void;
   /** Makes this span the parent of spans that the tracer starts in `work`. Log lines of `work` carry its ids. */
   run<Result>(work: () => Result): Result;
-  /**
-   * @param thrown  the error that ended the work
-   * @param endTime  wall clock, ms; default now
-   */
+  /** @param thrown  the error that ended the work @param endTime  wall clock, ms; default now */
   end(thrown?: unknown, endTime?: number): void;
 }
 
@@ -63,7 +59,6 @@ export interface Tracer {
 
 export const noSpan: Span = { child: () => noSpan, set: () => undefined, run: (work) => work(), end: () => undefined };
 
-/** The tracer while traces are off. */
 export const noTracer: Tracer = { start: () => noSpan };
 
 /** Runs `work` in the span and ends the span with it. */

@@ -3,7 +3,6 @@
 /** Microseconds since 1970-01-01T00:00:00Z, an integer; exact to the year 2255. */
 export type Micros = number;
 
-/** A time that was read. */
 export interface Timestamp {
   /** Microseconds since 1970; smaller fractions are truncated. */
   readonly us: Micros;
@@ -12,9 +11,8 @@ export interface Timestamp {
   /** RFC 3339 in UTC with `Z` and a fraction of 3 to 9 digits: `@timestamp`. */
   readonly iso: string;
   /**
-   * In UTC with all digits but no trailing zeros in the fraction, and no `Z`: a part of the record's
-   * identity. The digits of a leap second stay, although it counts as the last microsecond of its
-   * minute.
+   * In UTC with all digits but no trailing zeros in the fraction, and no `Z`: a part of the record's identity. A leap second keeps its
+   * digits, although it counts as the last microsecond of its minute.
    */
   readonly identity: string;
   /** The length of `identity` if the text begins with it, as nearly every text does. */
@@ -22,9 +20,7 @@ export interface Timestamp {
 }
 
 export interface Clock {
-  /**
-   * Wall clock, ms since 1970: for display and for the time of receipt, never for planning windows.
-   */
+  /** Wall clock, ms since 1970: for display and for the time of receipt, never for planning windows. */
   now(): number;
   /** Milliseconds of a clock that never jumps. */
   monotonic(): number;
