@@ -1,7 +1,6 @@
 /**
- * The error type of Waybill. `code` is stable, the message is not; docs/operations.md has a heading for each code. The text of the other
- * side comes last in the message. A message has no secret: text of the other side passes `quote`, and the complete message is searched
- * again.
+ * The error type of Waybill. `code` is stable, the message is not. The text of the other side comes last in the message and passes `quote`;
+ * then the complete message is searched for secrets once more.
  */
 import { quote } from './quote.ts';
 import { withoutSecrets } from './secrets.ts';
@@ -82,10 +81,9 @@ export class WaybillError extends Error {
   }
 }
 
-/** Characters of the message of a foreign error. */
 const foreignMax = 1_000;
 
-/** The message of a thrown value and the messages of its causes, each once. A foreign error is quoted: it may contain text of a server. */
+/** The message of a thrown value and those of its causes, each once. A foreign error is quoted: it may contain text of a server. */
 export function messageOf(thrown: unknown): string {
   const words: string[] = [];
   let at: unknown = thrown;
@@ -97,7 +95,7 @@ export function messageOf(thrown: unknown): string {
   return words.join(': ');
 }
 
-/** @returns the message of one error, without the messages of its causes */
+/** The message of one error, without the messages of its causes. */
 export function wordOf(thrown: unknown): string {
   if (thrown instanceof WaybillError) return thrown.message;
   // Its own message is empty when no address of a name connects.
@@ -111,7 +109,6 @@ export function isFinal(thrown: unknown): boolean {
   return thrown instanceof WaybillError && ['internal_error', 'state_corrupt', 'state_unusable'].includes(thrown.code);
 }
 
-/** The code of a WaybillError, else undefined. */
 export function codeOf(thrown: unknown): ErrorCode | undefined {
   return thrown instanceof WaybillError ? thrown.code : undefined;
 }

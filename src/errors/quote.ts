@@ -1,6 +1,6 @@
 /**
- * Makes text of the other side safe for a message: short, on one line, without terminal control characters and without secrets that this
- * process knows. Bodies, headers, statuses, responses of every protocol and errors of libraries pass through `quote`.
+ * Makes text of the other side safe for a message: short, on one line, without control characters and known secrets. Bodies, headers,
+ * statuses, responses of every protocol and errors of libraries pass through `quote`.
  */
 import { escape } from './escape.ts';
 import { withoutSecrets, withoutSecretWords } from './secrets.ts';
@@ -11,7 +11,7 @@ const unprintable = /[\u0000-\u001f\u007f-\u009f\u00ad\u200b-\u200f\u2028-\u202e
 /** Node suggests a command line option that Waybill does not have. */
 const hintOfNode = /; if the root CA is installed locally, try running Node\.js with --use-system-ca/g;
 
-/** Characters of the other side's text to examine: far more than a message shows, so that no message shows a secret that ends after them. */
+/** Characters to examine: far more than a message shows, so that no message shows a secret that ends after them. */
 const readMax = 65_536;
 
 /** @param max  characters to show */

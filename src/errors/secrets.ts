@@ -1,11 +1,9 @@
 /**
- * Removes the secrets that this process knows from text. A server, a proxy or a gateway may return a request with its credentials, in the
- * encoding of its protocol. docs/operations.md lists the encodings.
- *
- * One table look-up per character finds the few places to compare, however many secrets are known.
+ * Removes known secrets from text: a server, a proxy or a gateway may return a request with its credentials, in the encoding of its
+ * protocol (docs/operations.md lists the encodings). One table look-up per character finds the few places to compare, however many secrets
+ * are known.
  */
 
-/** Replaces a removed secret. */
 export const removed = '[secret]';
 
 /** Values that stay known for each owner: a server may still return an old secret or token after it was replaced. */
@@ -40,9 +38,9 @@ const collected = new FinalizationRegistry<readonly string[]>((values) => values
 let index: Index | undefined;
 
 /**
- * Adds a secret to those to remove. The last eight values of an owner stay known as long as the owner is reachable, and then until 256 later
- * values have lost their owner.
- * @param owner  the object that obtains the secret and lives as long as the secret is used: a setting, a client of a token endpoint
+ * Adds a secret to those to remove, until `valuesPerOwner` later ones of its owner; after the owner is gone, until `formerMax` others lost
+ * theirs.
+ * @param owner  obtains the secret and lives as long as the secret is used: a setting, a client of a token endpoint
  */
 export function remember(owner: object, secret: string): void {
   let values = valuesOf.get(owner);
@@ -78,10 +76,7 @@ function forget(secret: string): void {
   }
 }
 
-/**
- * Replaces every known secret with `[secret]`, except secrets that may be ordinary words: a password `elastic` must not change the
- * messages of Waybill.
- */
+/** Replaces known secrets with `[secret]`, but not possible ordinary words: a password `elastic` must not change Waybill's messages. */
 export function withoutSecrets(text: string): string {
   return without(text, spansOfForms);
 }
