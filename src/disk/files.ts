@@ -1,6 +1,6 @@
 /**
- * Where the files of the program are. The sources and the build have the same folders, `src` in a checkout and `dist` in the package. The
- * build keeps this module in a folder of `dist`, so that other modules may be in any file there; they must not use `import.meta.url` for a path.
+ * Where the files of the program are: below `src` in a checkout, `dist` in the package. The build keeps this module in a folder of `dist`,
+ * but moves others to any file there: they must not use `import.meta.url` for a path.
  */
 import { extname } from 'node:path';
 

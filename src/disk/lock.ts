@@ -1,15 +1,8 @@
-/**
- * A lock between processes: an exclusive SQLite transaction on a separate file. The operating system releases it when the process ends
- * for any reason.
- */
+/** A lock between processes: an exclusive SQLite transaction on a separate file, which the operating system ends with the process. */
 import { chmodSync, closeSync, existsSync, openSync } from 'node:fs';
 import Database from 'better-sqlite3';
 
-/**
- * Acquires the lock and creates its file when missing.
- * @returns the lock, held until it is closed; undefined while another process, or this one, holds it
- * @throws the error of SQLite or the file system
- */
+/** @returns the lock, held until it is closed; undefined while a process holds it. @throws the error of SQLite or the file system */
 export function tryLock(file: string): Database.Database | undefined {
   makePrivate(file);
   const lock = new Database(file, { timeout: 0 });
@@ -25,8 +18,8 @@ export function tryLock(file: string): Database.Database | undefined {
 }
 
 /**
- * Creates the file with its mode before SQLite does: SQLite gives the mode to -wal and -shm too. An existing file is not opened: closing
- * it would release the locks of this process on it (POSIX, fcntl).
+ * Creates the file before SQLite does: SQLite gives its mode to -wal and -shm too. An existing file is not opened: closing it would release
+ * the locks of this process on it (POSIX, fcntl).
  */
 export function makePrivate(file: string): void {
   if (!existsSync(file)) closeSync(openSync(file, 'a', 0o600));

@@ -1,7 +1,4 @@
-/**
- * Reads a file that a setting names. A pipe or a device in its place is refused: a read could wait
- * without end for data, or take data that another reader needs.
- */
+/** Reads a file that a setting names. A pipe or a device is refused: a read could wait forever, or take data that another reader needs. */
 import { closeSync, constants, fstatSync, openSync, readFileSync } from 'node:fs';
 import { open } from 'node:fs/promises';
 
