@@ -1,7 +1,4 @@
-/**
- * The system clock and randomness. The daemon passes them to every component that takes a `Clock` or a `Random`; the simulation passes
- * its own.
- */
+/** The system clock and randomness, which the daemon passes to each user of a `Clock` or a `Random`; the simulation passes its own. */
 import type { Clock, Random } from '../model/time.ts';
 
 /** The maximum delay of a Node timer; longer sleeps use several. */
