@@ -56,7 +56,7 @@ export interface ServerClock {
   observe(page: Page, newest?: Micros): 'accepted' | 'cached';
   /** Undefined before the first response. Never goes back once established. */
   now(): Micros | undefined;
-  /** The earlier of `now()` and the local clock. It decides when windows are closed, recounted and forgotten. A correction may decrease it. */
+  /** The earlier of `now()` and the local clock: decides when windows are closed, recounted and forgotten. A correction may decrease it. */
   agreed(): Micros | undefined;
   /** As `agreed()`, but continues with the local clock while the clock of the service stands still. Decides when work is due. */
   expected(): Micros | undefined;

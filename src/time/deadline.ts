@@ -6,7 +6,7 @@ import type { Clock } from '../model/time.ts';
 /** The reason of a timer that ends early. One shared error: creating one records a stack each time. */
 export const ended = new WaybillError('aborted', 'the wait ended early');
 
-/** Aborts the call's signal after `ms` or with `abandon`; `onProgress` restarts the time. @throws `late()` if it has not returned by then */
+/** Aborts the call's signal after `ms` or with `abandon`; `onProgress` restarts the time. @throws `late()` if it has not returned then */
 export async function within<Result>(
   call: (signal: AbortSignal, onProgress: () => void) => Promise<Result>,
   ms: number,

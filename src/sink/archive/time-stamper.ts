@@ -93,7 +93,7 @@ export class TimeStamper implements AsyncDisposable {
     await this.#parts.authority[Symbol.asyncDispose]();
   }
 
-  /** By the authority's clock: the local one may be wrong by days. After a restart only the local one is known; it may cost one more token. */
+  /** By the authority's clock: the local one may be wrong by days. After a restart only that is known, which may cost one more token. */
   #isDue(): boolean {
     const { clock } = this.#parts;
     if (!this.#signed || (this.#newest?.checkpoint ?? 0) < this.#keyChangedAt) return true;
