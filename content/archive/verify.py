@@ -3,7 +3,7 @@
 one key a line: name+id+base64 (C2SP signed-note). --since is a checkpoint that was stored elsewhere. --timestamp-ca has the roots of time-stamping
 authorities in PEM. --proof is a file of "waybill archive prove" or "export", checked without the archive. It ends at the first altered
 checkpoint or segment. Exit codes: 0 intact; 1 altered or missing; 2 wrong usage; 3 something cannot be proven."""
-import argparse, base64, calendar, datetime, functools, hashlib, json, math, os, pathlib, re, struct, subprocess, sys, tempfile, time, zlib
+import argparse, base64, bisect, calendar, collections, datetime, functools, hashlib, json, math, os, pathlib, re, struct, subprocess, sys, tempfile, time, zlib
 
 TIME = re.compile(r'([0-9]{4}-[0-9]{2}-[0-9]{2}T[0-2][0-9]:[0-9]{2}:[0-9]{2})(?:\.([0-9]+))?(Z|[+-](?:[01][0-9]|2[0-3]):[0-5][0-9])?')
 CHECKPOINT = re.compile('([^\n]+)\n(0|[1-9][0-9]{0,14})\n([A-Za-z0-9+/]{42}[AEIMQUYcgkosw048]=)')
@@ -11,9 +11,10 @@ SIGNATURE = re.compile('\u2014 ([^\\s+]+) ([A-Za-z0-9+/]{7,}={0,2})')
 PART = re.compile(r'(checkpoints|segments|tile|keys|timestamps|cosignatures)(/|\Z)')
 KNOWN = re.compile(r'(?as)checkpoint|(keys|tile)/.*|segments/\d{16}-\w{64}\.ndjson\.gz|checkpoints/(?!0{10})\d{10}|timestamps/(?!0{10})\d{10}\.tsr'
                    r'|cosignatures/(?!0{10})\d{10}-[0-9a-f]{8}')
-RECORD = re.compile(rb'\{"kind":"record","seq":(0|[1-9]\d{0,14}),"uid":"([\w-]{21}[AQgw])","source":"([ !#-\[\]-~]*)","received":"\d{4}-\d\d-\d\dT'
-                    rb'\d\d:\d\d:\d\d\.\d{6}Z","late":(?:true|false),"salt":"[\w-]{22}","record":')
-BUCKET, MAX_TEXT, MAX_LINE, MAX_FILE, MAX_FILES = 600_000_000, 1 << 28, 1 << 20, 2_000_000, {'segments': 300_000_000, 'timestamps': 1 << 16}
+RECORD = re.compile(rb'\{"kind":"record","seq":(0|[1-9]\d{0,14}),"uid":"([\w-]{21}[AQgw])","source":"([ !#-\[\]-~]*)","received":"(\d{4}-\d\d-\d\dT'
+                    rb'\d\d:\d\d:\d\d\.\d{6}Z)","late":(?:true|false),"salt":"[\w-]{22}","record":')
+DAY, BUCKET, MAX_TEXT, MAX_LINE, MAX_FILE, MAX_FILES = 86_400_000_000, 600_000_000, 1 << 28, 1 << 20, 2_000_000, {'segments': 300_000_000, 'timestamps': 1 << 16}
+BLANK = re.compile('[\t-\r \xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000\ufeff]*')  # As ECMAScript has white space.
 WRONG = (LookupError, TypeError, AttributeError, ValueError, RecursionError, struct.error, zlib.error)
 
 sha256 = lambda data: hashlib.sha256(data).digest()
@@ -88,25 +89,51 @@ def read_checkpoint(data, keys):  # Of C2SP tlog-checkpoint: origin, size, root 
     need(found := CHECKPOINT.fullmatch(text), 'it is not a checkpoint')
     return found[1], int(found[2]), unbase64(found[3]), sorted(key[:2] for key, _ in known)
 
-def micros(text):  # Microseconds since 1970, cut; None for what is not a time. A leap second counts as :59.999999.
+def moment(text):  # Microseconds since 1970, cut, and the text in UTC with all digits; None for what is not a time. A leap second counts as :59.999999.
     try:
         clock, fraction, zone = TIME.fullmatch(text).groups()
-        moment = datetime.datetime.fromisoformat(re.sub(':60$', ':59', clock) + (zone or 'Z').replace('Z', '+00:00'))
+        found = datetime.datetime.fromisoformat(re.sub(':60$', ':59', clock) + (zone or 'Z').replace('Z', '+00:00'))
     except (AttributeError, TypeError, ValueError):
         return None
-    at = int(moment.timestamp()) * 1_000_000 + (999_999 if clock.endswith(':60') else int((fraction or '')[:6].ljust(6, '0')))
-    return at if 0 <= at < 8_993_721_600_000_000 and clock[11:13] < '24' else None
+    at = int(found.timestamp()) * 1_000_000 + (999_999 if clock.endswith(':60') else int((fraction or '')[:6].ljust(6, '0')))
+    second = found.astimezone(datetime.timezone.utc).isoformat()[:17] + clock[17:]
+    digits = (fraction or '').rstrip('0')
+    return (at, second + ('.' + digits if digits else '')) if 0 <= at < 8_993_721_600_000_000 and clock[11:13] < '24' else None
 
+micros = lambda text: (moment(text) or [None])[0]
 depth = lambda value: 1 + max(map(depth, value.values() if type(value) is dict else value), default=0) if type(value) in (dict, list) else 0
 whole = lambda digits: float(digits) if float(digits) % 1 else int(float(digits))  # JSON allows 1.0 for 1, and any number of digits.
-parse = functools.partial(json.loads, parse_int=lambda digits: int(digits[:99]), parse_float=whole, parse_constant={}.__getitem__)
+load = functools.partial(json.loads, parse_constant={}.__getitem__)
+parse = functools.partial(load, parse_int=lambda digits: int(digits[:99]), parse_float=whole)
 
-def record_time(text):  # Of logTimestamp; None for a record that is not an object, or is nested deeper than 64 levels.
+def once(pairs):  # An object whose keys differ.
+    need(len(dict(pairs)) == len(pairs), 'a key is there twice')
+    return dict(pairs)
+
+class Digits(str): pass  # A number of a record, as it is written there.
+
+def part(value):  # The text of a field, after its length.
+    if value is None: return b'\xff' * 4
+    if type(value) is Digits:
+        number = float(value)
+        value = str(int(number)) if abs(number) < 1 << 53 and number % 1 == 0 and (number or value[0] != '-') else value
+    data = re.sub('[\ud800-\udfff]', '\ufffd', json.dumps(value) if type(value) is bool else value).encode()
+    return struct.pack('>I', len(data)) + data
+
+def read_record(source, text):  # Its time, its uid by docs/formats.md ("Identity"), and whether a key is there twice; None for what cannot be told.
+    twice = []
+    def pairs(found):
+        len(members := dict(found)) == len(found) or twice.append(found)
+        return members
     try:
-        record = parse(text.decode('utf-8', 'replace'))
-        return micros(record['logTimestamp']) if depth(record) <= 64 else None
+        record = load(text.decode('utf-8', 'replace'), object_pairs_hook=pairs, parse_int=Digits, parse_float=Digits)
+        need(type(record) is dict and depth(record) <= 64, 'it is not a record')
     except WRONG:
-        return None
+        return None, None, False
+    number, at, *others = map(record.get, ('logId', 'logTimestamp', 'actionAttempted', 'result', 'resultReason'))
+    at, text = moment(at) or (None, at)
+    is_told = number is not None and not (type(number) is str and BLANK.fullmatch(number)) and not any(type(each) in (dict, list) for each in (number, text, *others))
+    return at, sha256(b''.join(map(part, ('waybill/1', source, number, text, *others))))[:16] if is_told else None, bool(twice)
 
 FORM, FORMS = re.compile(r'(\w+):(\w+)([?*]?)'), {  # ? may be null, * may be absent
     'ledger': 'seq:count source:text from:time to:time state:state records:count digest:digest? reason:text?', 'operation': 'seq:count at:time',
@@ -120,8 +147,9 @@ CHECKS = {
 def read_line(data):
     found, uid = RECORD.match(data[:256]), bytes(16)
     if found and data.endswith(b'}'):
-        uid = base64.urlsafe_b64decode(found[2] + b'==')
-        line = {'kind': 'record', 'seq': int(found[1]), 'uid': uid, 'source': found[3].decode(), 'time': record_time(data[found.end():-1])}
+        uid, source = base64.urlsafe_b64decode(found[2] + b'=='), found[3].decode()
+        line = {'kind': 'record', 'seq': int(found[1]), 'uid': uid, 'source': source, 'received': found[4].decode()}
+        line['time'], line['own uid'], line['twice'] = read_record(source, data[found.end():-1])
     else:
         line = parse(data.decode('utf-8', 'replace')) if len(data) <= MAX_LINE else {}
         for name, check, mark in FORM.findall(FORMS[depth(line) <= 64 and line['kind']]):
@@ -138,7 +166,7 @@ def root_of(found, index, size, hashes):  # The root of a tree by an inclusion p
     return sha256(b'\x01' + (inner + sibling if index < middle else sibling + inner))
 
 def check_proof(data, keys):
-    proof = parse(data.decode('utf-8', 'replace') if len(data) < MAX_TEXT else '')
+    proof = parse(data.decode('utf-8', 'replace') if len(data) < MAX_TEXT else '', object_pairs_hook=once)
     hashes, entry, index = list(map(unbase64, proof['hashes'])), unbase64(proof['entry']), proof['index']
     _, size, root, signers = read_checkpoint(proof['checkpoint'].encode(), keys)
     line = unbase64(proof['lineBase64']) if 'lineBase64' in proof else proof['line'].encode()  # A record may have bytes that are not UTF-8.
@@ -148,11 +176,35 @@ def check_proof(data, keys):
     need(is_leaf and root_of(sha256(b'\x00' + entry), index, size, hashes) == root and not hashes, 'hashes do not lead from the entry to the root')
     return signers
 
+def order_of(line, origin):  # The operation of a line on this archive, its lines, and its reason or case; None for another one.
+    try:
+        detail, kind = line['detail'], line['operation']
+        name = detail['reason' if kind == 'archive prune' else 'case']
+        need(detail['archive'] == origin and type(name) is str and kind in ('archive prune', 'archive hold', 'archive release'), 'it is another')
+        if kind == 'archive release': return kind, (), name
+        ranges, last = [(each['first'], each['last']) for each in detail['lines']], 0
+        for first, end in ranges:
+            need(type(first) is int and type(end) is int and last < first <= end, 'it is no range')
+            last = end
+        kind == 'archive prune' and need(micros(detail['before']) is not None, 'it has no time')
+        return kind, ranges, name
+    except WRONG:
+        return None
+
+def newest_time(lines, at):  # By the clock of the service, which may be ahead of the one that dates positions. A time beyond two days is wrong.
+    times = [line['from'] + 1 if line['kind'] == 'ledger' else line['time'] for line in lines if line['kind'] in ('ledger', 'record')]
+    return max(at, at, *(time for time in times if time is not None and time < at + 2 * DAY))
+
+text_of_lines = lambda numbers: 'line %d' % numbers[0] + (' and %d more' % (len(numbers) - 1) if numbers[1:] else '')
+iso = lambda at: datetime.datetime.fromtimestamp(at // 1_000_000, datetime.timezone.utc).isoformat()[:19] + 'Z'
+
 class Verification:
-    def __init__(self, store, keys, authorities=None, now=None):
+    def __init__(self, store, keys, authorities=None, now=None, removed_before=None, begin=None, end=None):
         self.store, self.keys, self.authorities, self.now = store, keys, authorities, now or time.time()
-        self.findings, self.log, self.segments, self.stamped = [], Log([[], []]), {}, {}
+        self.removed_before, self.begin, self.end = removed_before, begin, end  # Microseconds since 1970.
+        self.findings, self.log, self.segments, self.stamped, self.missing, self.orders = [], Log([[], []]), {}, {}, [], []
         self.records, self.windows, self.position, self.selections, self.is_filtered = {}, {}, None, [], False
+        self.sources, self.skipped, self.begins_at, self.oldest, self.latest, self.counts = set(), set(), -1, None, 0, collections.Counter()
         self.find = lambda *finding: self.findings.append(finding)
 
     def checkpoint(self, name, data):
@@ -203,8 +255,9 @@ class Verification:
         self.findings += [('note', name, 'no key of --key') for name in known('keys/') if (name, self.store.read(name)) not in keys]
         for name in known('segments/'): self.segments.setdefault(int(name[9:25]), []).append(name)
         self.follow_all(steps[:count])
+        self.check_missing()
         self.check_stamps({*known('timestamps/'), *self.stamped}, len(self.findings))
-        self.findings += [('unproven', name, reason) for name, reason in self.windows.values() if reason]
+        self.check_windows()
         elsewhere = self.checkpoint('--since', since) if since is not None else None
         confirmed = elsewhere[1] if elsewhere and elsewhere[:3] in signed else 0
         elsewhere and elsewhere[3] and not confirmed and self.find('altered', '--since', 'the archive does not contain this checkpoint')
@@ -236,9 +289,11 @@ class Verification:
     def follow_all(self, steps):
         uncommitted = {name for names in self.segments.values() for name in names}
         for step in steps:
-            size = len(self.log[0])
+            size, is_absent = len(self.log[0]), True
             for name in self.segments.get(size, []) if step else []:
-                data, unpacker = self.store.read(name) or b'', zlib.decompressobj(31)
+                data, unpacker = self.store.read(name), zlib.decompressobj(31)
+                if data is None: continue  # Retention may have removed it meanwhile.
+                is_absent = False
                 try:
                     need(sha256(data).hex() == name[26:90], 'its name has another SHA-256')
                     text = unpacker.decompress(data, MAX_TEXT)
@@ -247,17 +302,34 @@ class Verification:
                 except WRONG:
                     continue
                 is_whole = data[:4] == b'\x1f\x8b\x08\x00' and unpacker.eof and not unpacker.unused_data and text[-1:] == b'\n'
-                for _, entry in lines if is_whole else (): self.log.add(entry)
-                if (len(self.log[0]), self.log.root()) == step[1:3]:
-                    break
-                for level, row in enumerate(self.log, -1): del row[size // 256 ** max(level, 0):]
+                if self.leads(step, (entry for _, entry in lines if is_whole)): break
             else:
-                named = self.segments.get(size, ['segments/%016d-…' % size])[0] if step and step[3] else step and step[4]
-                return named and self.find('altered', named, 'it is missing, or not as signed')
+                name = self.segments.get(size, ['segments/%016d-…' % size])[0]
+                if not step or not is_absent or not self.leads(step, self.entries(size, step[1])):
+                    return step and self.find('altered', name if step[3] else step[4], 'it is missing, or not as signed')
+                self.missing.append({'name': name, 'first': size + 1, 'last': step[1], 'oldest': self.oldest, 'next': None})
+                self.position, lines = None, None
+                uncommitted -= {*self.segments.get(size, [])}
             self.compare_objects(size, step is steps[-1], step[:3] == self.copy)
-            self.add_lines(name, [line for line, _ in lines], int(step[4][12:]))
+            if lines is None: continue
+            self.add_lines(name, [line for line, _ in lines], int(step[4][12:]), step[0])
             uncommitted.discard(name)
         self.findings += [('note', name, 'no checkpoint commits it: it is no evidence') for name in sorted(uncommitted)]
+
+    def leads(self, step, entries):  # Adds entries to the log if they lead to the root of a checkpoint.
+        size = len(self.log[0])
+        for entry in entries: self.log.add(entry)
+        if (len(self.log[0]), self.log.root()) == step[1:3]: return True
+        for level, row in enumerate(self.log, -1): del row[size // 256 ** max(level, 0):]
+        return False
+
+    def entries(self, begin, end):  # As the archive stores them, for lines that are missing.
+        for index in range(begin // 256, -(-end // 256)):
+            width = min(256, end - index * 256)
+            bundle = self.store.read(tile_path('entries', index, width)) or b''
+            if len(bundle) != width * 59: return
+            rows = [bundle[at:at + 59] for at in range(0, len(bundle), 59)]
+            yield from (row[2:] for row in rows[max(0, begin - index * 256):] if row[:2] == b'\0\x39')
 
     def compare_objects(self, before, is_newest, is_copied):  # The tiles and bundles that a log of this size has, and one of the size before has not.
         for level, row in enumerate(self.log, -1):
@@ -268,7 +340,7 @@ class Verification:
                 if found != b''.join(part) and (found is not None or (is_copied if is_newest else '.p/' not in name)):
                     self.find('altered', name, 'it is missing' if found is None else 'it differs from what the lines give')
 
-    def add_lines(self, name, lines, number):
+    def add_lines(self, name, lines, number, origin):
         last = lines[-1]
         if last['kind'] != 'position':
             return self.find('altered', name, 'its last line is not a position')
@@ -278,31 +350,115 @@ class Verification:
             self.selections = []
         elif before['seq'] != last['after']:
             self.find('altered', name, 'it does not continue the segment before')
+        self.selections = self.selections if self.position else []
+        filtered = self.position and self.position['filtered']
         self.position, self.is_filtered = last, self.is_filtered or last['filtered']
         self.selections += [last] if not self.selections or self.selections[-1]['sources'] != last['sources'] else []
         (stamp := last.get('timestamp')) and self.stamped.setdefault('timestamps/%010d.tsr' % stamp['checkpoint'], (stamp['sha256'], number))
+        self.check_content(name, lines, micros(last['at']), not filtered and last['filtered'])
+        self.orders += [(line, order) for line in lines if line['kind'] == 'operation' for order in [order_of(line, origin)] if order]
+        missing = [each for each in self.missing if each['next'] is None]
+        for each in missing: each['next'] = micros(last['at'])
+        if missing: self.begins_at = max(self.begins_at, newest_time(lines, micros(last['at'])))
         seq = last['after']
         for line in lines:
             line['seq'] >= seq + (line['kind'] != 'position') or self.find('altered', name, 'entry %d follows entry %d' % (line['seq'], seq))
             seq = line['seq']
+            if line['kind'] in ('record', 'ledger'): self.sources.add(line['source'])
             if line['kind'] == 'record' and line['time'] is not None:
                 self.records.setdefault(line['source'], {}).setdefault(line['time'] // BUCKET, []).append((line['time'], line['uid']))
-            elif line['kind'] == 'ledger' and line['from'] < line['to']:
-                self.windows[line['source'], line['from']] = line['name'], self.count(line)
+            elif line['kind'] == 'ledger' and line['from'] < line['to'] and line['to'] > (self.begin or 0) and line['from'] < (self.end or math.inf):
+                window = line['source'], line['from']
+                if line['from'] < self.begins_at: self.skipped.add(window)
+                else: self.windows[window] = line, self.count(line)
 
-    def count(self, line):  # Returns what the window leaves open.
+    def check_content(self, name, lines, at, is_filtered):  # Clocks are set, and differ: only more than two days leave something open.
+        at < self.latest and self.find('unproven' if self.latest - at > 2 * DAY else 'note', name, 'a segment before it was archived later')
+        self.oldest, self.latest = min(at, at if self.oldest is None else self.oldest), max(at, self.latest)
+        records = [(number, line) for number, line in enumerate(lines, 1) if line['kind'] == 'record']
+        received = max((line['received'] for _, line in records), default='')
+        received and (micros(received) or 0) > at + 2 * DAY and self.find('unproven', name, 'a record in it was received later')
+        is_filtered and self.find('note', name, 'since then a filter of the sink leaves out records')
+        forged = [number for number, line in records if line['own uid'] not in (None, line['uid'])]
+        twice = [number for number, line in records if line['twice']]
+        forged and self.find('altered', name, '%s: the uid is not that of the record' % text_of_lines(forged))
+        twice and self.find('note', name, '%s: the record has a key twice, and the last one counts' % text_of_lines(twice))
+        self.counts['without uid'] += sum(line['own uid'] is None for _, line in records)
+
+    def check_missing(self):  # An operation removed a segment; or retention did, and each older one is missing too, or was due within three days.
+        last = None
+        for each in self.missing:
+            covers = lambda first, last, each=each: first <= each['first'] and each['last'] <= last
+            meets = lambda first, last, each=each: first <= each['last'] and each['first'] <= last
+            found = [(line, order) for line, order in self.orders if order[0] == 'archive prune' and any(covers(*lines) for lines in order[1])][:1]
+            before = [order for line, order in self.orders if not found or line['seq'] < found[0][0]['seq']]
+            held = [order for at, order in enumerate(before) if order[0] == 'archive hold' and any(meets(*lines) for lines in order[1])
+                    and ('archive release', (), order[2]) not in before[at:]]
+            is_due = found or self.removed_before is not None and each['next'] is not None and each['next'] < self.removed_before
+            if not is_due:
+                judged = 'altered', 'it is missing'
+            elif held:
+                judged = 'unproven', 'it is missing although an operation holds it for the case %s' % held[0][2]
+            elif found:
+                line, order = found[0]
+                judged = 'note', 'operation %d removed it: %s, %s, %s' % (line['seq'], line.get('actor') or 'somebody without a name', line['at'], order[2])
+            elif each['oldest'] is not None and each['next'] - each['oldest'] > 3 * DAY:
+                judged = 'unproven', 'it is missing although older ones are there, and no operation removed it'
+            else:
+                judged = 'note', 'retention removed it, without an operation'
+            if last != (each['first'], judged) or judged[0] == 'altered': self.find(judged[0], each['name'], judged[1] + ' (and the next ones, if so)')
+            last = each['last'] + 1, judged
+
+    def check_windows(self):
+        is_period = self.begin is not None or self.end is not None
+        skipped = self.skipped - {*self.windows}
+        skipped and self.find('note', 'ledger', 'windows not checked, because records of them may be in missing segments: %d' % len(skipped))
+        for source in sorted(self.sources) or ['ledger']:
+            lines = sorted((line for (name, _), (line, _) in self.windows.items() if name == source), key=lambda line: line['from'])
+            covered = self.begin if self.begin is not None else lines and lines[0]['from']
+            for begin, end in [(line['from'], line['to']) for line in lines] + [(self.end or 0,) * 2] if lines else []:
+                begin > covered and self.find('unproven' if is_period else 'note', source, 'no window covers this time: %s/%s' % (iso(covered), iso(begin)))
+                covered = max(covered, end)
+            is_period and not lines and self.find('unproven', source, 'no window lies in the period')
+            spans = []
+            for line in lines:
+                if spans and line['from'] <= spans[-1][1]: spans[-1][1] = max(spans[-1][1], line['to'])
+                else: spans.append([line['from'], line['to']])
+            is_in = lambda time, spans=spans: (at := bisect.bisect(spans, [time, math.inf])) > 0 and time < spans[at - 1][1]
+            outside = 0 if is_period or skipped else sum(not is_in(time) for rows in self.records.get(source, {}).values() for time, _ in rows)
+            outside and self.find('note', source, 'no window covers the times of %d records' % outside)
+        self.counts['unstated'] and self.find('note', 'ledger', '%(unstated)d lines prove a window without query and total of the service' % self.counts)
+        self.counts['without uid'] and self.find('note', 'segments/', '%(without uid)d records have no logId, or fields of another type' % self.counts)
+        self.findings += [('unproven', line['name'], reason) for line, (reason, _) in self.windows.values() if reason]
+
+    def count(self, line):  # Returns what the window leaves open, and whether the records or the query contradict its line.
         if line['state'] != 'proven' or line['reason'] is not None:
-            return 'it is a gap, an accepted gap, or a proof that a later count did not confirm'
+            return 'it is a gap, an accepted gap, or a proof that a later count did not confirm', False
+        total, query = line.get('total'), line.get('query') if type(line.get('query')) is dict else {}
+        total, asked = total if CHECKS['count'](total) else None, [micros(query.get(name)) for name in ('startTime', 'endTime')]
+        self.counts['unstated'] += total is None or None in asked
+        is_wrong = total is not None and total < line['records'] or None not in asked and (asked[0] > line['from'] or asked[1] < line['to'])
+        is_wrong and self.find('altered', line['name'], 'its line proves more than the service was asked, or counted')
         found, buckets = self.records.get(line['source'], {}), range(line['from'] // BUCKET, -(-line['to'] // BUCKET))
         rows = (row for at in (buckets if len(buckets) < len(found) else filter(buckets.__contains__, found)) for row in found.get(at, ()))
         uids = sorted({uid for time, uid in rows if line['from'] <= time < line['to']})
         if len(uids) >= line['records'] and (len(uids) > line['records'] or sha256(b''.join(uids)).hex() == line['digest']):
-            return 'the service withdrew records' if len(uids) > line['records'] else None
+            return 'the service withdrew records' if len(uids) > line['records'] else None, is_wrong
         begin, reason = None, 'the archive has %d of %d records, or others' % (len(uids), line['records'])
         for position in self.selections:
             begin = begin or position if position['sources'] is None or line['source'] in position['sources'] else None
         is_open = self.is_filtered or begin and begin['after'] > 0 and line['from'] < micros(begin['completeSince'])
-        return reason if is_open else self.find('altered', line['name'], reason)
+        return (reason, is_wrong) if is_open else (self.find('altered', line['name'], reason), True)
+
+def duration(text):  # Microseconds of 400d, 1h30m.
+    need(re.fullmatch(r'(\d+(ms|[smhd]))+', text), 'it is not a duration')
+    return sum(int(digits) * {'ms': 1_000, 's': 10 ** 6, 'm': 60 * 10 ** 6, 'h': 3_600 * 10 ** 6, 'd': DAY}[unit] for digits, unit in re.findall(r'(\d+)(ms|[smhd])', text))
+
+def bound(text, is_end=False):  # Microseconds of a time, or of a day or a month in UTC, which --to includes.
+    at = micros(text + {4 + 3: '-01T00:00:00Z', 10: 'T00:00:00Z'}.get(len(text), ''))
+    need(at is not None and (len(text) in (7, 10) or text[-1] in 'Z' or text[-6] in '+-'), 'it is not a time such as 2026-11-21T00:00:00Z, 2026-11-21 or 2026-11')
+    if is_end and len(text) == 7: at = bound('%d-%02d' % ((int(text[:4]), int(text[5:]) + 1) if text[5:] < '12' else (int(text[:4]) + 1, 1)))
+    return at + DAY if is_end and len(text) == 10 else at
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -313,12 +469,16 @@ def main():
     parser.add_argument('--key', required=True, action='extend', type=key_file)
     files = (place, '--directory', Directory), (place, '--proof', binary), (parser, '--since', content), (parser, '--timestamp-ca', certificate_file)
     for group, name, read in files: group.add_argument(name, type=read)
+    parser.add_argument('--retention', type=duration, metavar='D', help='segments older than this may be missing, e.g. 400d')
+    parser.add_argument('--from', type=bound, dest='begin', metavar='T', help='each window of a period: a time, a day or a month')
+    parser.add_argument('--to', type=functools.partial(bound, is_end=True), dest='end', metavar='T')
     options = parser.parse_args()
     since = options.since and options.since.replace(b'\r\n', b'\n').removeprefix(b'\xef\xbb\xbf').strip() + b'\n'  # Mail and editors change them.
     options.directory and not options.directory.is_dir() and parser.error('"%s" is not a directory' % options.directory)
     since is None or '\n\n\u2014 '.encode() in since or parser.error('--since is not a checkpoint with a signature')
     options.directory or not (since or options.timestamp_ca) or parser.error('--proof needs no archive: leave out --since and --timestamp-ca')
-    verification, counts = Verification(options.directory, options.key, options.timestamp_ca), ('0 lines', 0)
+    removed_before = None if options.retention is None else int(time.time() * 10 ** 6) - options.retention
+    verification, counts = Verification(options.directory, options.key, options.timestamp_ca, None, removed_before, options.begin, options.end), ('0 lines', 0)
     try:
         counts = verification.run(since) if options.directory else verification.prove(options.proof)
     except OSError as error:

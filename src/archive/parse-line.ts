@@ -1,17 +1,31 @@
 /** Reads the facts of an archived line that `archive verify` checks. Pure. */
 import { z } from 'zod';
 import type { Micros } from '../model/time.ts';
-import { readRecord } from '../record/read.ts';
 import { parseTimestamp } from '../record/timestamp.ts';
 import { maxOtherBytes } from './line.ts';
 import type { ArchiveOrder, LedgerLine, LineRange, OperationLine, PositionLine, RecordLine } from './line.ts';
+import { readContent, UsualRecords } from './record-text.ts';
+import type { RecordContent } from './record-text.ts';
 
 /** A line of a record. */
 interface RecordFacts extends Pick<RecordLine, 'kind' | 'seq' | 'uid' | 'source'> {
   /** `logTimestamp`; undefined when it is unreadable. */
   readonly time: Micros | undefined;
+  /** RFC 3339 in UTC, always with the same number of digits. */
+  readonly received: string;
+  /** The uid is that of the record; undefined: it cannot be computed from the record. */
+  readonly isUidTrue: boolean | undefined;
+  /** A key that an object of the record has twice. */
+  readonly repeated: string | undefined;
 }
-export type LedgerFacts = Pick<LedgerLine, 'kind' | 'seq' | 'source' | 'from' | 'to' | 'state' | 'records' | 'digest' | 'reason'>;
+export interface LedgerFacts extends Pick<
+  LedgerLine,
+  'kind' | 'seq' | 'source' | 'from' | 'to' | 'state' | 'records' | 'digest' | 'reason'
+> {
+  /** What the service counted, and for which time; undefined: the line does not state it. */
+  readonly total?: number | undefined;
+  readonly query?: { readonly startTime: Micros; readonly endTime: Micros } | undefined;
+}
 export interface OperationFacts extends Pick<OperationLine, 'kind' | 'seq' | 'at' | 'actor'> {
   /** Undefined for an operation on something else than an archive. */
   readonly order: ArchiveOrder | undefined;
@@ -55,20 +69,9 @@ const headBytes = 256;
 const usualIdLength = 64;
 const closingBrace = 0x7d;
 
-/**
- * A complete line of a usual record: an object without escapes and arrays, of strings, integers and
- * objects of these, with one `logTimestamp`. Each byte is one character. The pattern needs half the
- * time of reading the fields before the record and walking over the record.
- */
-const usualLine = ((): RegExp => {
-  const text = String.raw`"[^"\\\x00-\x1f]*"`;
-  const scalar = `(?:${text}|-?(?:0|[1-9]\\d*)|true|false|null)`;
-  const object = `\\{${text}:${scalar}(?:,${text}:${scalar})*\\}`;
-  const field = `(?!"logTimestamp")${text}:(?:${scalar}|${object})`;
-  return new RegExp(`${recordHead.source}\\{(?:${field},)*"logTimestamp":"([ !#-[\\]-~]*)"(?:,${field})*\\}\\}$`);
-})();
 /** A longer record is walked over: a pattern remembers a place for each character. */
 const usualBytes = 8_192;
+const usualRecords = new UsualRecords(recordHead, 5);
 
 const otherLine = z.discriminatedUnion('kind', [
   z.object({
@@ -81,6 +84,8 @@ const otherLine = z.discriminatedUnion('kind', [
     records: count,
     digest: digest.nullable(),
     reason: z.string().nullable(),
+    total: count.optional().catch(undefined),
+    query: z.object({ startTime: time, endTime: time }).optional().catch(undefined),
   }),
   z
     .object({
@@ -118,17 +123,29 @@ export function parseLine(line: Buffer): LineFacts | undefined {
   const usual = parseUsualLine(line);
   if (usual) return usual;
   const record = parseRecordHead(line);
-  if (record) return { kind: 'record', seq: record.seq, uid: record.uid, source: record.source, time: timeOf(record.record) };
+  if (record) {
+    const content = readContent(record.source, record.record);
+    if (line.length <= usualBytes && content.uid !== undefined && content.repeated === undefined)
+      usualRecords.learn(line.toString('latin1'), record.record);
+    return recordFacts(record, content);
+  }
   const other = line.length > maxOtherBytes ? undefined : parseJson(line.toString());
   return isDeep(other) ? undefined : otherLine.safeParse(other).data;
 }
 
 /** @returns undefined for another line; its texts keep the complete line in memory */
 function parseUsualLine(line: Buffer): RecordFacts | undefined {
-  const found = line.length > usualBytes ? undefined : usualLine.exec(line.toString('latin1'));
+  const found = line.length > usualBytes ? undefined : usualRecords.match(line.toString('latin1'), 3);
   if (!found) return undefined;
-  const [, seq, uid = '', source = '', , , time = ''] = found;
-  return source.length > usualIdLength ? undefined : { kind: 'record', seq: Number(seq), uid, source, time: parseTimestamp(time)?.us };
+  const [, seq, uid = '', source = '', received = ''] = found.head;
+  return source.length > usualIdLength ? undefined : recordFacts({ seq: Number(seq), uid, source, received }, found.content);
+}
+
+function recordFacts(
+  { seq, uid, source, received }: Pick<RecordHead, 'seq' | 'uid' | 'source' | 'received'>,
+  { time, uid: computed, repeated }: RecordContent,
+): RecordFacts {
+  return { kind: 'record', seq, uid, source, received, time, isUidTrue: computed === undefined ? undefined : computed === uid, repeated };
 }
 
 interface RecordHead extends Pick<RecordLine, 'seq' | 'uid' | 'source' | 'late'> {
@@ -155,15 +172,6 @@ export function parseRecordLine(line: Buffer): ArchivedRecord {
   const received = parseTimestamp(found?.received ?? '')?.us;
   if (!found || received === undefined) throw new SyntaxError('it is not the line of a record');
   return { uid: found.uid, source: found.source, received, late: found.late, record: found.record };
-}
-
-function timeOf(record: Buffer): Micros | undefined {
-  try {
-    return readRecord(record).time;
-  } catch (thrown) {
-    if (thrown instanceof SyntaxError) return undefined;
-    throw thrown;
-  }
 }
 
 /** Other readers of JSON limit the depth. */

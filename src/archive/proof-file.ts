@@ -8,6 +8,7 @@ import { parseCheckpoint } from './checkpoint.ts';
 import { formatEntry } from './entry.ts';
 import { equal, leafHash, provesInclusion } from './merkle.ts';
 import { parseLine } from './parse-line.ts';
+import { repeatedKey } from './record-text.ts';
 import { decodeBase64, openNote } from './signed-note.ts';
 import type { Verifier } from './signed-note.ts';
 import { Turns } from './verify/turns.ts';
@@ -60,10 +61,11 @@ export function formatProof({ line, entry, index, hashes, checkpoint }: Inclusio
   return `${JSON.stringify(fields)}\n`;
 }
 
-/** @returns undefined for a text that is not a proof */
+/** @returns undefined for a text that is not a proof. One with a key twice shows another reader another line. */
 export function parseProof(json: string): InclusionProof | undefined {
   try {
-    return proofSchema.safeParse(JSON.parse(json)).data;
+    const proof = proofSchema.safeParse(JSON.parse(json)).data;
+    return proof && repeatedKey(json) === undefined ? proof : undefined;
   } catch (thrown) {
     if (thrown instanceof SyntaxError) return undefined;
     throw thrown;

@@ -39,6 +39,19 @@ export function identify(sourceId: string): (record: RecordFields) => string {
   };
 }
 
+/**
+ * The same for a record with a `logId` whose parts are known: `logId`, time, `actionAttempted`, `result`, `resultReason`, undefined for
+ * one that is missing or null.
+ */
+export function identifyTexts(sourceId: string): (parts: readonly (string | undefined)[]) => string {
+  const collected = new Parts([rule, sourceId]);
+  return (parts) => {
+    collected.reset();
+    for (const part of parts) collected.add(part);
+    return collected.digest();
+  };
+}
+
 export function uidBytes(uid: string): Buffer {
   return Buffer.from(uid, 'base64url');
 }

@@ -8,7 +8,7 @@ import { command } from '../../src/cli/commands/archive/index.ts';
 import { systemClock } from '../../src/time/clock.ts';
 import { archive as definition } from '../../src/sink/archive/index.ts';
 import { bucketTarget } from '../../src/sink/archive/settings.ts';
-import { keyFrom, recordLine, windowLines, writeArchive } from '../support/archive.ts';
+import { keyFrom, uidOf, windowLines, writeArchive } from '../support/archive.ts';
 import { commandIo } from '../support/command-io.ts';
 import { temporary } from '../support/model-journal.ts';
 import { valid } from '../support/config/loading.ts';
@@ -167,10 +167,10 @@ test('verify reports a server that does not answer as S3, after several attempts
 });
 
 /** Without a stop, a request takes 20 seconds, and is repeated three times. */
-const uid = recordLine(7, 0).uid;
+const uid = uidOf(7, windowLines(20, 4));
 test.each([
   ...(['stalled', 'halted', 503] as const).flatMap((fault) =>
-    [['verify'], ['prove', '--uid', uid], ['export']].map((args) => [args.join(' '), fault] as const),
+    [['verify'], ['prove', `--uid=${uid}`], ['export']].map((args) => [args.join(' '), fault] as const),
   ),
 ])('%s ends when it is stopped while every answer is %s', { timeout: 30_000 }, async (args, fault) => {
   const stop = new AbortController();
@@ -196,8 +196,7 @@ test.each(['verify', 'export'])('%s ends when it is stopped between two requests
 });
 
 test('prove proves one record', async () => {
-  const { uid } = recordLine(7, 0);
-  const { code, stdout } = await archive('prove', '--uid', uid);
+  const { code, stdout } = await archive('prove', `--uid=${uid}`);
   expect(code).toBe(0);
   expect(stdout).toContain(uid);
   expect(await checked(stdout)).toBe(0);

@@ -1,7 +1,7 @@
 /** Small archives for tests: tests supply the lines, and the archive's writer signs them. */
 import { createHash, createPrivateKey } from 'node:crypto';
 import type { KeyObject } from 'node:crypto';
-import { gzipSync } from 'node:zlib';
+import { gunzipSync, gzipSync } from 'node:zlib';
 import { checkpointPath, formatCheckpoint } from '../../src/archive/checkpoint.ts';
 import { EntryLog } from '../../src/archive/entry-log.ts';
 import type { EntryLine, LedgerLine, RecordLine } from '../../src/archive/line.ts';
@@ -9,6 +9,7 @@ import { signerOf, signNote } from '../../src/archive/signed-note.ts';
 import type { WritableArchiveStore } from '../../src/archive/store.ts';
 import { ArchiveWriter } from '../../src/archive/writer.ts';
 import type { Through, WriterOptions } from '../../src/archive/writer.ts';
+import { uidOfParts } from './uid-of-parts.ts';
 
 /** 2026-07-01T00:00:00Z in µs. */
 export const start = 1_782_864_000_000_000;
@@ -36,10 +37,17 @@ export function through(seq: number): Through {
 
 /** A record with time `at`, whose text contains characters that split lines in careless readers. */
 export function recordLine(seq: number, at: number, source = 'production'): RecordLine {
-  const uid = createHash('sha256').update(`${source} ${seq}`).digest().subarray(0, 16).toString('base64url');
   const time = new Date(at / 1000).toISOString().slice(0, 23);
+  const uid = uidOfParts(['waybill/1', source, String(seq), time.replace(/\.?0+$/, ''), null, null, null]);
   const record = `{"logId":${seq},\n "logTimestamp":"${time}","userName":"Łucja \\n \u2028 \\",\\"record\\":{"}`;
   return { kind: 'record', seq, uid, source, received: at + 1_000_000, late: false, record: Buffer.from(record) };
+}
+
+/** The uid of the record with this sequence number. */
+export function uidOf(seq: number, lines: readonly EntryLine[]): string {
+  const line = lines.find((each) => each.seq === seq);
+  if (line?.kind !== 'record') throw new Error(`expected a record with the sequence number ${seq}`);
+  return line.uid;
 }
 
 /** The proof of a window over these records. */
@@ -58,7 +66,7 @@ export function provenLine(
     from,
     to,
     state: 'proven',
-    query: { startTime: new Date(from / 1000).toISOString() },
+    query: { startTime: new Date(from / 1000 - 1_000).toISOString(), endTime: new Date(to / 1000 + 1_000).toISOString() },
     total: records.length,
     records: records.length,
     digest: createHash('sha256').update(Buffer.concat(uids)).digest('hex'),
@@ -155,6 +163,29 @@ export function signedArchive(segments: readonly (readonly SignedLine[])[]): Mem
     store.files.set('checkpoint', note);
   }
   return store;
+}
+
+/**
+ * The same lines, changed, in an archive that the key of seed 1 signs.
+ * @param change  the line, or the lines in its place
+ */
+export function signedAnew({ files }: MemoryStore, change: (text: string) => string | readonly string[]): MemoryStore {
+  const segments = [...files].filter(([path]) => path.startsWith('segments/')).sort(([a], [b]) => (a < b ? -1 : 1));
+  return signedArchive(
+    segments.map(([, file]) =>
+      gunzipSync(file)
+        .toString()
+        .trimEnd()
+        .split('\n')
+        .flatMap(change)
+        .map((text) => ({ kind: 'record', seq: 0, ...factsIn(text), text })),
+    ),
+  );
+}
+
+function factsIn(text: string): Partial<SignedLine> {
+  const [, kind, seq, uid] = /^\{"kind":"(\w+)".*?"seq":(\d+)(?:,"uid":"([\w-]{22})")?/.exec(text) ?? [];
+  return kind === undefined ? {} : { kind: kind as SignedLine['kind'], seq: Number(seq), ...(uid !== undefined && { uid }) };
 }
 
 export function segmentPath(firstLeaf: number, file: Uint8Array): string {

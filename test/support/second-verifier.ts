@@ -6,6 +6,7 @@ import { spawn, spawnSync } from 'node:child_process';
 import type { Socket } from 'node:net';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
+import type { VerifyOptions } from '../../src/archive/verify/verify.ts';
 
 /** The new bytes of a file by its path; null: the file is deleted. `--since` is a checkpoint from elsewhere for this copy. */
 export type Changes = Readonly<Record<string, Buffer | null>>;
@@ -67,13 +68,15 @@ export function secondVerifier(
     readonly roots?: string | undefined;
     /** Wall clock in seconds; default: now. */
     readonly now?: number | undefined;
-  },
+  } & Pick<VerifyOptions, 'removedBefore' | 'from' | 'to'>,
   copies: readonly Changes[] = [{}],
 ): Promise<readonly Judgement[]> {
   const since = options.since && Buffer.from(options.since).toString('base64');
   const python = (driver ??= new Driver());
   return python.inTurn(async () => {
-    python.send({ files: encoded(files), key: options.key, roots: options.roots, now: options.now, since });
+    // JSON has no infinity.
+    const removedBefore = options.removedBefore === Infinity ? Number.MAX_SAFE_INTEGER : options.removedBefore;
+    python.send({ ...options, files: encoded(files), removedBefore, since });
     return python.ask(copies.map((changes) => ({ changes: encoded(Object.entries(changes)) })));
   });
 }

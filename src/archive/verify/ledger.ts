@@ -18,11 +18,15 @@ interface Period {
   readonly to?: Micros | undefined;
 }
 
-/** Counts for one source: all its windows, and the windows that their last line proves. */
+/** Counts for one source. */
 export interface SourceWindows {
   readonly source: string;
+  /** Those that were checked. */
   readonly windows: number;
+  /** Those that their last line proves. */
   readonly proven: number;
+  /** More windows, which may lack records of missing segments. */
+  readonly notChecked: number;
   readonly from: Micros;
   readonly to: Micros;
 }
@@ -31,6 +35,8 @@ export interface SourceWindows {
 interface Verdict {
   readonly line: LedgerFacts;
   readonly open: string | undefined;
+  /** The records contradict the line. */
+  readonly isAltered: boolean;
   /** `countAround` of the record index at the last count: an equal number means that the result of the count still holds. */
   readonly around: number;
 }
@@ -45,8 +51,10 @@ export class LedgerCheck implements Disposable {
   readonly #windows = new Map<string, Map<Micros, Verdict>>();
   /** Every source of the archive. */
   readonly #sources = new Set<string>();
-  /** Windows that start before `#beginsAt`. */
-  #skipped = 0;
+  /** Windows that start before `#beginsAt`, by source. */
+  readonly #skipped = new Map<string, Set<Micros>>();
+  /** Lines that prove a window and do not state what the service was asked, or how many records it counted. */
+  #unstated = 0;
   /**
    * The position lines at which the sink's `sources` changed. The first is the line since which no entry of the present journal
    * is missing.
@@ -83,7 +91,7 @@ export class LedgerCheck implements Disposable {
     }
   }
 
-  /** Retention removed lines before: windows that start earlier are not checked. The clock may have been set back since the last call. */
+  /** Lines before are missing: windows that start earlier are not checked. The clock may have been set back since the last call. */
   beginAt(at: Micros): void {
     this.#beginsAt = Math.max(this.#beginsAt, at);
   }
@@ -96,17 +104,21 @@ export class LedgerCheck implements Disposable {
   }
 
   finish(): readonly SourceWindows[] {
-    if (this.#skipped > 0)
+    const sources = [...new Set([...this.#windows.keys(), ...this.#skipped.keys()])].sort();
+    const summaries = sources.map((source) => this.#summarize(source, [...(this.#windows.get(source)?.values() ?? [])]));
+    const notChecked = summaries.reduce((sum, each) => sum + each.notChecked, 0);
+    if (notChecked > 0)
       this.#findings.note(
         'ledger',
-        `windows not checked, because retention may have removed records of them: ${this.#skipped}, all before ${microsToIso(this.#beginsAt)}`,
+        `windows not checked, because records of them may be in missing segments: ${notChecked}, all before ${microsToIso(this.#beginsAt)}`,
       );
+    if (this.#period.from === undefined && this.#period.to === undefined && notChecked === 0) this.#noteRecordsOutside();
+    if (this.#unstated > 0)
+      this.#findings.note('ledger', `${this.#unstated} lines prove a window without the query and the total of the service`);
     if (this.#period.from !== undefined || this.#period.to !== undefined) this.#reportSourcesWithoutWindows();
     for (const windows of this.#windows.values())
       for (const { line, open } of windows.values()) if (open !== undefined) this.#findings.unproven(nameOf(line), open);
-    return [...this.#windows]
-      .sort(([a], [b]) => (a < b ? -1 : 1))
-      .map(([source, windows]) => this.#summarize(source, [...windows.values()]));
+    return summaries;
   }
 
   [Symbol.dispose](): void {
@@ -116,8 +128,9 @@ export class LedgerCheck implements Disposable {
   async #checkInPeriod(line: LedgerFacts): Promise<void> {
     this.#sources.add(line.source);
     if (line.to <= (this.#period.from ?? -Infinity) || line.from >= (this.#period.to ?? Infinity)) return;
-    if (line.from < this.#beginsAt) this.#skipped += 1;
-    else await this.#check(line);
+    if (line.from >= this.#beginsAt) return this.#check(line);
+    const skipped = this.#skipped.get(line.source) ?? new Set();
+    this.#skipped.set(line.source, skipped.add(line.from));
   }
 
   /** In the period that the caller gave. */
@@ -134,21 +147,35 @@ export class LedgerCheck implements Disposable {
     if (this.#turns.isDue(around * rowBytes)) await this.#turns.next();
     const before = windows.get(line.from);
     const isCounted = before?.open === undefined && before?.around === around && isSameProof(before.line, line);
-    windows.set(line.from, { line, around, open: openReason(line) ?? (isCounted ? undefined : await this.#count(line)) });
+    const open = openReason(line);
+    const counted = isCounted ? before : open === undefined ? await this.#count(line) : { open, isAltered: false };
+    const isAltered = counted.isAltered || (open === undefined && this.#contradictsQuery(line));
+    windows.set(line.from, { line, around, open: open ?? counted.open, isAltered });
   }
 
-  /** @returns the reason why the count does not prove the window */
-  async #count(line: LedgerFacts): Promise<string | undefined> {
+  /** Reports a line that proves more than the service was asked, or counted. */
+  #contradictsQuery(line: LedgerFacts): boolean {
+    const { total, query, records, from, to } = line;
+    if (total === undefined || query === undefined) this.#unstated += 1;
+    const isSmall = total !== undefined && total < records;
+    const isNarrow = query !== undefined && (query.startTime > from || query.endTime < to);
+    if (isSmall) this.#findings.altered(nameOf(line), `its line proves ${records} records, and the service counted ${total}`);
+    if (isNarrow) this.#findings.altered(nameOf(line), 'the query of its line does not span the window');
+    return isSmall || isNarrow;
+  }
+
+  async #count(line: LedgerFacts): Promise<Pick<Verdict, 'open' | 'isAltered'>> {
     const uids = await this.#records.uidsIn(line.source, line.from, line.to, this.#turns);
     const count = uids.length / uidBytes;
-    if (count > line.records) return `the archive has ${count} records, and the service counted ${line.records}: it withdrew records`;
-    if (count === line.records && sha256(uids).toString('hex') === line.digest) return undefined;
+    const left = (open: string | undefined): Pick<Verdict, 'open' | 'isAltered'> => ({ open, isAltered: false });
+    if (count > line.records) return left(`the archive has ${count} records, and the service counted ${line.records}: it withdrew records`);
+    if (count === line.records && sha256(uids).toString('hex') === line.digest) return left(undefined);
     const reason =
       count < line.records ? `${line.records - count} of ${line.records} records are missing` : 'its records differ from its proof';
     const excuse = this.#excuse(line);
-    if (excuse !== undefined) return `${reason}: ${excuse}`;
+    if (excuse !== undefined) return left(`${reason}: ${excuse}`);
     this.#findings.altered(nameOf(line), reason);
-    return undefined;
+    return { open: undefined, isAltered: true };
   }
 
   /** The permitted reason why records are missing; undefined without one. */
@@ -162,26 +189,37 @@ export class LedgerCheck implements Disposable {
       : undefined;
   }
 
-  /** Also reports the times that no window covers. */
+  /** Also reports the times and records that no window covers. */
   #summarize(source: string, verdicts: readonly Verdict[]): SourceWindows {
     const lines = verdicts.map(({ line }) => line).sort((a, b) => a.from - b.from);
+    const isPeriod = this.#period.from !== undefined || this.#period.to !== undefined;
     let covered = this.#period.from ?? lines[0]?.from ?? 0;
     const end = this.#period.to ?? 0;
-    for (const window of [...lines, { from: end, to: end }]) {
+    for (const window of lines.length === 0 ? [] : [...lines, { from: end, to: end }]) {
       if (window.from > covered) {
         const object = `${source} ${microsToIso(covered)}/${microsToIso(window.from)}`;
-        if (this.#period.from === undefined && this.#period.to === undefined) this.#findings.note(object, 'no window covers this time');
-        else this.#findings.unproven(object, 'no window covers this time');
+        this.#findings[isPeriod ? 'unproven' : 'note'](object, 'no window covers this time');
       }
       covered = Math.max(covered, window.to);
     }
+    const skipped = this.#skipped.get(source) ?? new Set<Micros>();
     return {
       source,
       windows: lines.length,
-      proven: verdicts.filter(({ open }) => open === undefined).length,
-      from: lines[0]?.from ?? 0,
+      proven: verdicts.filter(({ open, isAltered }) => open === undefined && !isAltered).length,
+      notChecked: [...skipped].filter((from) => this.#windows.get(source)?.has(from) !== true).length,
+      from: lines[0]?.from ?? Math.min(...skipped),
       to: lines.reduce((latest, line) => Math.max(latest, line.to), 0),
     };
+  }
+
+  /** A record of the newest windows lies in none until they are closed. */
+  #noteRecordsOutside(): void {
+    for (const source of [...this.#sources].sort()) {
+      const windows = [...(this.#windows.get(source)?.values() ?? [])].map(({ line }) => line).sort((a, b) => a.from - b.from);
+      const outside = this.#records.countOutside(source, windows);
+      if (outside > 0) this.#findings.note(source, `no window covers the times of ${outside} records`);
+    }
   }
 }
 

@@ -1,11 +1,18 @@
-/** Checks that consecutive segments contain consecutive entries of the journal. */
+/** Checks that consecutive segments contain consecutive entries of the journal, at times that do not fall, and records with their uids. */
+import type { Micros } from '../../model/time.ts';
+import { microsToIso } from '../../record/timestamp.ts';
 import type { PositionLine } from '../line.ts';
 import type { Findings } from './findings.ts';
+import { maxClockDifference } from './removed.ts';
 import type { SegmentFacts } from './segment-facts.ts';
 
 export class Order {
   readonly #findings: Findings;
   #position: PositionLine | undefined;
+  /** The latest time of a position. */
+  #latest: Micros = 0;
+  #withoutUid = 0;
+  #isFiltered = false;
 
   constructor(findings: Findings) {
     this.#findings = findings;
@@ -39,6 +46,39 @@ export class Order {
       last = seq;
     }
     this.#position = position;
+    this.#addTimes(path, position, facts.received);
+    this.#addContent(path, facts.content);
+  }
+
+  /** Clocks are set, and differ: only more than two days leave something open. */
+  #addTimes(path: string, { at, filtered }: PositionLine, received: Micros | undefined): void {
+    const fall = this.#latest - at;
+    if (fall > 0)
+      this.#findings[fall > maxClockDifference ? 'unproven' : 'note'](
+        path,
+        `it was archived on ${microsToIso(at)}, and a segment before it on ${microsToIso(this.#latest)}`,
+      );
+    this.#latest = Math.max(this.#latest, at);
+    if (received !== undefined && received > at + maxClockDifference)
+      this.#findings.unproven(path, `it was archived on ${microsToIso(at)}, and a record in it was received on ${microsToIso(received)}`);
+    if (filtered && !this.#isFiltered) this.#findings.note(path, 'since then a filter of the sink leaves out records');
+    this.#isFiltered = filtered;
+  }
+
+  #addContent(path: string, { forged, repeated, withoutUid }: SegmentFacts['content']): void {
+    const lines = ({ first, count }: { readonly first: number; readonly count: number }): string =>
+      `line ${first}${count === 1 ? '' : ` and ${count - 1} more`}`;
+    if (forged.count > 0) this.#findings.altered(path, `${lines(forged)}: the uid is not that of the record`);
+    if (repeated.count > 0) this.#findings.noteFile(path, `${lines(repeated)}: the record has a key twice, and the last one counts`);
+    this.#withoutUid += withoutUid;
+  }
+
+  finish(): void {
+    if (this.#withoutUid > 0)
+      this.#findings.note(
+        'segments/',
+        `${this.#withoutUid} records have no logId, or fields of another type: their uids were not computed again`,
+      );
   }
 
   /** Lines of the log are lost. */

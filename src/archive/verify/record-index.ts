@@ -79,6 +79,41 @@ export class RecordIndex implements Disposable {
     return sortedUids(found.subarray(0, end), turns);
   }
 
+  /**
+   * The records of a source with a time outside of all these ranges.
+   * @param ranges  half-open, in the order of their starts
+   */
+  countOutside(source: string, ranges: readonly { readonly from: Micros; readonly to: Micros }[]): number {
+    let outside = 0;
+    let next = 0;
+    let covered = -Infinity;
+    const buckets = [...(this.#buckets.get(source)?.values() ?? [])].sort((a, b) => a.number - b.number);
+    for (const bucket of buckets) {
+      const [first, end] = [bucket.number * bucketMicros, (bucket.number + 1) * bucketMicros];
+      let begin = first;
+      // What `covered` and the ranges leave free within the bucket.
+      const free: (readonly [from: Micros, to: Micros])[] = [];
+      for (;;) {
+        begin = Math.max(begin, covered);
+        const range = ranges[next];
+        const until = Math.min(range?.from ?? Infinity, end);
+        if (begin < until) free.push([begin, until]);
+        if (!range || range.from >= end) break;
+        covered = Math.max(covered, range.to);
+        next += 1;
+      }
+      if (free.length === 0) continue;
+      for (const part of [undefined, ...bucket.stored]) {
+        const rows = part ? this.#readBack(part) : bucket.rows.subarray(0, bucket.used);
+        for (let at = 0; at < rows.length; at += rowBytes) {
+          const time = rows.readDoubleBE(at);
+          if (free.some(([from, to]) => from <= time && time < to)) outside += 1;
+        }
+      }
+    }
+    return outside;
+  }
+
   /** Remembers the last bucket: most records belong to the same bucket as the record before. */
   #bucketOf(source: string, number: number): Bucket {
     const last = this.#last;

@@ -1,56 +1,125 @@
 /**
- * Segments that the retention of an archive removed: those with lines archived before a given time. The
- * next segment that is there shows the time. A bucket may remove them in any order.
+ * Segments that are missing. A signed operation may have ordered their removal. Without one, retention may have removed them: they were
+ * archived before a given time, and so was every older segment, which is missing too. A lifecycle rule of a bucket deletes what was due
+ * on neighbouring days in any order.
  */
 import type { Micros } from '../../model/time.ts';
+import { microsToIso } from '../../record/timestamp.ts';
+import type { ArchiveOrder, HoldOrder, LineRange, PruneOrder } from '../line.ts';
+import type { OperationFacts } from '../parse-line.ts';
 import type { Findings } from './findings.ts';
 import type { SegmentFacts } from './segment-facts.ts';
 import type { LostSegment } from './segments.ts';
 
+/** The next segment that is there was archived at `next`, the oldest that is there and before the missing ones at `oldest`. */
+interface Missing extends LostSegment {
+  readonly oldest: Micros | undefined;
+  next: Micros | undefined;
+}
+
+type Order<Kind extends ArchiveOrder = ArchiveOrder> = Omit<OperationFacts, 'order'> & { readonly order: Kind };
+
+const maxDisorder = 3 * 86_400_000_000;
+
 export class RemovedSegments {
   readonly #findings: Findings;
   readonly #before: Micros | undefined;
-  #absent: LostSegment[] = [];
+  readonly #missing: Missing[] = [];
+  readonly #orders: Order[] = [];
+  #oldest: Micros | undefined;
 
-  /** @param before  undefined: no segment may be missing */
+  /** @param before  undefined: retention removed nothing */
   constructor(findings: Findings, before: Micros | undefined) {
     this.#findings = findings;
     this.#before = before;
   }
 
-  /** @returns false if this segment must exist; true if the segments after it decide whether it may be missing */
-  add(lost: LostSegment): boolean {
-    if (this.#before === undefined || !lost.isAbsent) return false;
-    this.#absent.push(lost);
-    return true;
+  add(lost: LostSegment): void {
+    this.#missing.push({ ...lost, oldest: this.#oldest, next: undefined });
   }
 
-  /** @returns the time since which the archive is complete, if segments before this one were removed */
-  next(facts: SegmentFacts): Micros | undefined {
+  /** @returns the time since which the archive is complete, if segments before this one are missing */
+  next(facts: SegmentFacts, origin: string): Micros | undefined {
+    for (let line = 0; line < facts.lines; line += 1) {
+      const other = facts.other(line);
+      if (other?.kind === 'operation' && other.order?.archive === origin) this.#orders.push({ ...other, order: other.order });
+    }
     const { position } = facts;
-    const [first] = this.#absent;
-    if (!first || !position) return undefined;
-    if (this.#before === undefined || position.at >= this.#before) this.finish();
-    else this.#findings.note(first.object, `retention removed this segment and the next ones, ${this.#absent.length} in total`);
-    this.#absent = [];
-    return newestTime(facts, position.at);
+    if (!position) return undefined;
+    this.#oldest = Math.min(this.#oldest ?? Infinity, position.at);
+    const missing = this.#missing.filter(({ next }) => next === undefined);
+    for (const each of missing) each.next = position.at;
+    return missing.length > 0 ? newestTime(facts, position.at) : undefined;
   }
 
-  /** Reports the absent segments: no later segment shows that they were old enough to be removed. */
+  /** Reports the missing segments: one finding for those that lie together and are missing for the same reason. */
   finish(): void {
-    for (const { object, message } of this.#absent) this.#findings.altered(object, message);
+    let last: { severity: 'altered' | 'unproven' | 'note'; first: Missing; reason: string; count: number; end: number } | undefined;
+    const report = (): void => {
+      if (!last) return;
+      const { severity, first, reason, count } = last;
+      this.#findings[severity](first.object, count === 1 ? reason : `${reason}; the same for the next ones, ${count} in total`);
+    };
+    for (const segment of this.#missing) {
+      const [severity, reason] = this.#judge(segment);
+      if (last?.reason === reason && last.end === segment.lines.first - 1 && severity !== 'altered') {
+        last.count += 1;
+        last.end = segment.lines.last;
+        continue;
+      }
+      report();
+      last = { severity, first: segment, reason, count: 1, end: segment.lines.last };
+    }
+    report();
+  }
+
+  #judge({ lines, oldest, next, message }: Missing): readonly ['altered' | 'unproven' | 'note', string] {
+    const order = this.#orders.find(
+      (each): each is Order<PruneOrder> => isPrune(each) && each.order.lines.some((range) => contains(range, lines)),
+    );
+    const held = this.#hold(lines, order?.seq ?? Infinity);
+    if (order) {
+      const { seq, at, actor } = order;
+      const removed = `operation ${seq} removed it: ${actor ?? 'somebody without a name'}, ${microsToIso(at)}, ${order.order.reason}`;
+      return held ? ['unproven', `${removed}, although operation ${held.seq} held it for the case ${held.order.case}`] : ['note', removed];
+    }
+    if (this.#before === undefined || next === undefined || next >= this.#before) return ['altered', message];
+    if (held) return ['unproven', `it is missing although operation ${held.seq} holds it for the case ${held.order.case}`];
+    if (oldest !== undefined && next - oldest > maxDisorder)
+      return ['unproven', 'it is missing although older ones are there, and no operation removed it'];
+    return ['note', 'retention removed it, without an operation'];
+  }
+
+  /** A hold of some of these lines that nobody had released when the operation `seq` was written. */
+  #hold(lines: LineRange, seq: number): Order<HoldOrder> | undefined {
+    const before = this.#orders.filter((each) => each.seq < seq);
+    return before.find((each, i): each is Order<HoldOrder> => {
+      const { order } = each;
+      if (order.operation !== 'archive hold' || !order.lines.some((range) => range.first <= lines.last && range.last >= lines.first))
+        return false;
+      return !before.slice(i).some((later) => later.order.operation === 'archive release' && later.order.case === order.case);
+    });
   }
 }
 
+function isPrune(order: Order): order is Order<PruneOrder> {
+  return order.order.operation === 'archive prune';
+}
+
+function contains(outer: LineRange, inner: LineRange): boolean {
+  return outer.first <= inner.first && inner.last <= outer.last;
+}
+
 /** Clocks of collectors and services differ less. A record with a later time has a wrong one. */
-const maxClockDifference = 2 * 86_400_000_000;
+export const maxClockDifference = 2 * 86_400_000_000;
 
 /** By the clock of the service. The clock of the collector, which dates position lines, may be behind it. */
 function newestTime(facts: SegmentFacts, archivedAt: Micros): Micros {
   let newest = archivedAt;
   for (let line = 0; line < facts.lines; line += 1) {
     const other = facts.other(line);
-    const time = other?.kind === 'ledger' ? other.from : facts.time(line);
+    // A window whose line is in this segment may have all its records in the missing one.
+    const time = other?.kind === 'ledger' ? other.from + 1 : facts.time(line);
     if (time !== undefined && time < archivedAt + maxClockDifference) newest = Math.max(newest, time);
   }
   return newest;

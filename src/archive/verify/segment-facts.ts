@@ -3,10 +3,23 @@
  * until the segment is checked, and each collection of garbage until then would copy it.
  */
 import type { Micros } from '../../model/time.ts';
+import { parseTimestamp } from '../../record/timestamp.ts';
 import { writeBytes } from '../base64url.ts';
 import { uidBytes } from '../entry.ts';
 import type { PositionLine } from '../line.ts';
 import type { LineFacts } from '../parse-line.ts';
+
+/** Lines with something in common. */
+class LineCount {
+  /** Their number, and the first of them. The first line of a segment is 1. */
+  count = 0;
+  first = 0;
+
+  add(line: number): void {
+    if (this.count === 0) this.first = line;
+    this.count += 1;
+  }
+}
 
 type OtherFacts = Exclude<LineFacts, { readonly kind: 'record' }>;
 
@@ -20,6 +33,9 @@ export class SegmentFacts {
   readonly #others: (OtherFacts | undefined)[] = [];
   #source = '';
   #records = 0;
+  /** The latest time at which a record was received. */
+  #received = '';
+  readonly content = { forged: new LineCount(), repeated: new LineCount(), withoutUid: 0 };
 
   /** @param lines  of the segment */
   constructor(lines: number) {
@@ -44,6 +60,10 @@ export class SegmentFacts {
     this.#times[i] = facts.time ?? NaN;
     writeBytes(this.#uids, i * uidBytes, facts.uid);
     this.#records += 1;
+    if (facts.received > this.#received) this.#received = Buffer.from(facts.received).toString();
+    if (facts.isUidTrue === false) this.content.forged.add(i + 1);
+    if (facts.isUidTrue === undefined) this.content.withoutUid += 1;
+    if (facts.repeated !== undefined) this.content.repeated.add(i + 1);
   }
 
   get lines(): number {
@@ -52,6 +72,11 @@ export class SegmentFacts {
 
   get records(): number {
     return this.#records;
+  }
+
+  /** When the last of its records was received; undefined without records. */
+  get received(): Micros | undefined {
+    return parseTimestamp(this.#received)?.us;
   }
 
   /** The last line; undefined if that is another one. */

@@ -5,7 +5,7 @@
 import { parseBundle } from '../entry.ts';
 import { EntryLog } from '../entry-log.ts';
 import type { Growth } from '../entry-log.ts';
-import type { LineTexts } from '../line.ts';
+import type { LineRange, LineTexts } from '../line.ts';
 import { equal, sha256 } from '../merkle.ts';
 import { parseLine } from '../parse-line.ts';
 import { linesOf, parseSegmentPath, SegmentError, unpackSegment } from '../segment.ts';
@@ -30,6 +30,7 @@ interface Step {
 export interface LostSegment {
   readonly object: string;
   readonly message: string;
+  readonly lines: LineRange;
   /** There is no file for its lines: retention may have removed it. */
   readonly isAbsent: boolean;
 }
@@ -87,6 +88,7 @@ export class Segments {
     const lost = {
       object: named?.path ?? `segments/${String(from.size).padStart(16, '0')}-…`,
       message: problems[0] ?? `it is missing: "${to.path}" commits ${to.size - from.size} lines from leaf ${from.size} on`,
+      lines: { first: from.size + 1, last: to.size },
       isAbsent,
     };
     const log = await this.#leadByEntries(from, to);

@@ -84,7 +84,7 @@ export async function verifyArchive(
       log = after;
       await compareObjects(store, growth, findings, checkpoint === newest ? () => isPublished : isNeeded);
       if (segment) {
-        const beginsAt = removed.next(segment.facts);
+        const beginsAt = removed.next(segment.facts, checkpoint.origin);
         if (beginsAt !== undefined) ledger.beginAt(beginsAt);
         order.add(segment.path, segment.facts);
         timeStamps.add(segment.path, segment.facts, checkpoint);
@@ -92,7 +92,10 @@ export async function verifyArchive(
         records += segment.facts.records;
       } else if (lost) {
         order.lacksLines();
-        if (removed.add(lost)) continue;
+        if (lost.isAbsent) {
+          removed.add(lost);
+          continue;
+        }
         findings.altered(lost.object, lost.message);
         ledger.lacksLines();
       }
@@ -100,6 +103,7 @@ export async function verifyArchive(
     options.onProgress?.({ lines: log.size, of: newest?.size ?? 0 });
   }
   removed.finish();
+  order.finish();
   segments.noteUncommitted();
   const confirmed = options.since ? confirmedLines(options.since, signed, verifiers, findings) : 0;
   const stamped = await timeStamps.finish(signed, options.timeStamps);

@@ -158,7 +158,9 @@ describe.skipIf(!hasPython)('signed lines', () => {
     const records = Array.from({ length: 100_000 }, (_, i) => {
       const uid = Buffer.alloc(16);
       uid.writeUInt32BE(100_000 - i, 8);
-      return { ...recordLine(i + 1, start), uid: uid.toString('base64url') };
+      // The uid of a record without a logId is not computed again.
+      const record = Buffer.from('{"logTimestamp":"2026-07-01T00:00:00"}');
+      return { ...recordLine(i + 1, start), record, uid: uid.toString('base64url') };
     });
     await writer.append([...records, provenLine(100_001, start, start + minute, records)], through(100_001));
     expect(await judged(store)).toEqual(['intact', '', '']);
@@ -456,7 +458,8 @@ describe.skipIf(!hasPython)('a file of proofs', () => {
     await writeArchive(store, windowLines(3, 2), 4);
     const found = await (await Prover.open(store)).record(recordLine(1, start).uid);
     const proof = formatProof(found ?? expect.fail('expected a proof'));
-    const fields = JSON.parse(proof) as { index: number; entry: string };
+    const fields = JSON.parse(proof) as { index: number; entry: string; line: string };
+    const falseLine = fields.line.replace('"logId":1', '"logId":2');
     const key = keyText(store);
     const verifier = parseVerifier(key);
     const cases: Readonly<Record<string, readonly [text: string, result: string]>> = {
@@ -467,7 +470,12 @@ describe.skipIf(!hasPython)('a file of proofs', () => {
       'with an index that is true': [proof.replace(`"index":${fields.index}`, '"index":true'), 'altered'],
       'with an index of 5,000 digits': [proof.replace(`"index":${fields.index}`, `"index":${'9'.repeat(5_000)}`), 'altered'],
       'with an empty line after it': [`${proof}\n`, 'altered'],
-      'with a repeated key': [proof.replace('{', '{"entry":"AAAA",'), 'intact'],
+      'with a repeated key': [proof.replace('{', '{"entry":"AAAA",'), 'altered'],
+      'with a false line before the true one': [proof.replace('{', `{"line":${JSON.stringify(falseLine)},`), 'altered'],
+      'with a false line before the true one, whose key has an escape': [
+        proof.replace('{', `{"l\\u0069ne":${JSON.stringify(falseLine)},`),
+        'altered',
+      ],
       'nested very deep': ['['.repeat(100_000), 'altered'],
       'with an empty line alone': ['\n', 'altered'],
       empty: ['', 'unproven'],

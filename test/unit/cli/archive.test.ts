@@ -9,7 +9,7 @@ import { formatVerifier, signerOf } from '../../../src/archive/signed-note.ts';
 import { WaybillError } from '../../../src/errors/errors.ts';
 import { command } from '../../../src/cli/commands/archive/index.ts';
 import { publicKeyPath } from '../../support/archive-files.ts';
-import { keyFrom, minute, provenLine, recordLine, start, windowLines, writeArchive } from '../../support/archive.ts';
+import { keyFrom, minute, provenLine, recordLine, start, windowLines, writeArchive, uidOf as uidIn } from '../../support/archive.ts';
 import { outputOf, type Output } from '../../support/command-io.ts';
 import { valid } from '../../support/config/loading.ts';
 
@@ -18,7 +18,7 @@ let directory: string;
 beforeEach(async () => {
   folder = mkdtempSync(join(tmpdir(), 'waybill-archive-command-'));
   directory = join(folder, 'archive');
-  await writeArchive(new DirectoryStore(directory), windowLines(20, 4), 30);
+  await writeArchive(new DirectoryStore(directory), lines, 30);
 });
 afterEach(() => {
   vi.restoreAllMocks();
@@ -35,7 +35,9 @@ const verified = async (...args: string[]): Promise<{ code: number; report: Reco
   const { code, stdout } = await archive('verify', ...place(), ...key(), '--json', ...args);
   return { code, report: JSON.parse(stdout) as Record<string, unknown> };
 };
-const uidOf = (seq: number): string => recordLine(seq, 0).uid;
+const lines = windowLines(20, 4);
+/** Of a record of the archive, or of one that it has not. */
+const uidOf = (seq: number): string => (lines[seq - 1]?.kind === 'record' ? uidIn(seq, lines) : recordLine(seq, 0).uid);
 
 test('verify exits with 0 for an unchanged archive, and states which part no checkpoint confirms', async () => {
   expect(await verified()).toMatchObject({
@@ -145,7 +147,7 @@ test('verify ignores a folder in the place of the copy of the newest checkpoint,
 
 test('a proof has one record, and verify checks it without the archive', async () => {
   const proof = join(folder, 'proof.json');
-  const { code, stdout } = await archive('prove', ...place(), '--uid', uidOf(7));
+  const { code, stdout } = await archive('prove', ...place(), `--uid=${uidOf(7)}`);
   expect(code).toBe(0);
   for (let seq = 1; seq < 80; seq += 1) expect(stdout.includes(uidOf(seq)), String(seq)).toBe(seq === 7);
   writeFileSync(proof, stdout);
@@ -267,9 +269,9 @@ test('prove and export say that lines of the newest checkpoint are left out, and
   const out = join(folder, 'out');
   expect(await archive('export', ...place(), '--out', out)).toMatchObject({ code: 3, stderr });
   expect(await archive('verify', '--proof', out, ...key())).toMatchObject({ code: 0 });
-  expect(await archive('prove', ...place(), '--uid', uidOf(1))).toMatchObject({ code: 0, stderr });
+  expect(await archive('prove', ...place(), `--uid=${uidOf(1)}`)).toMatchObject({ code: 0, stderr });
   const message = expect.stringContaining(`no such record in its first 93 lines, and 11 lines are left out`) as string;
-  await expect(archive('prove', ...place(), '--uid', uidOf(99))).rejects.toMatchObject({ code: 'archive_broken', message });
+  await expect(archive('prove', ...place(), `--uid=${uidOf(99)}`)).rejects.toMatchObject({ code: 'archive_broken', message });
   // The source may be in the lines that are left out.
   expect(await archive('export', ...place(), '--source', 'other')).toMatchObject({ code: 3, stdout: '' });
   // A copy of an older checkpoint must not hide more lines.
@@ -286,8 +288,8 @@ test('prove and export say that lines may be left out if the newest note is no c
       `warning: lines may be left out, from leaf 104 on: "checkpoints/${newer}" does not follow the checkpoint before it`,
     ) as string;
     expect(await archive('export', ...place())).toMatchObject({ code: 3, stderr });
-    expect(await archive('prove', '--uid', uidOf(1), ...place())).toMatchObject({ code: 0, stderr });
-    await expect(archive('prove', '--uid', uidOf(999), ...place())).rejects.toThrow(
+    expect(await archive('prove', `--uid=${uidOf(1)}`, ...place())).toMatchObject({ code: 0, stderr });
+    await expect(archive('prove', `--uid=${uidOf(999)}`, ...place())).rejects.toThrow(
       'has no such record in its first 104 lines, and lines after them may be left out',
     );
     rmSync(join(directory, 'checkpoints', newer));

@@ -4,18 +4,7 @@ import examples from '../../fixtures/mapping-examples.json' with { type: 'json' 
 import { canonical, identify, uidBytes, uidText } from '../../../src/record/identity.ts';
 import { parseRecord } from '../../../src/record/json.ts';
 import { readText } from '../../../src/record/read.ts';
-
-/** The rule implemented a second time, from docs/formats.md: the hash of the parts. */
-function uidOfParts(parts: readonly (string | null)[]): string {
-  const sum = createHash('sha256');
-  for (const part of parts) {
-    const bytes = Buffer.from(part ?? '', 'utf8');
-    const length = Buffer.alloc(4, 0xff);
-    if (part !== null) length.writeUInt32BE(bytes.length);
-    sum.update(length).update(bytes);
-  }
-  return sum.digest().subarray(0, 16).toString('base64url');
-}
+import { uidOfParts } from '../../support/uid-of-parts.ts';
 
 const uidOf = (text: string, source = 'production') => identify(source)(readText(text));
 

@@ -7,6 +7,7 @@ import { right, table } from '../../../report/text-table.ts';
 const maxFindings = 100;
 const verdicts = {
   intact: 'INTACT: everything is as signed, and every window is proven',
+  remains: 'INTACT for what remains: it is as signed, and every window that was checked is proven',
   altered: 'ALTERED OR MISSING: something contradicts a signature, a hash or a proof, or is missing',
   unproven: 'NOT PROVEN: nothing contradicts the signatures, but not everything is proven',
 };
@@ -14,8 +15,14 @@ const verdicts = {
 /** @param isCompared  a checkpoint from another place was given */
 export function verifyText(report: VerifyReport, isCompared: boolean): string[] {
   const { origin, checkpoints, lines, records, sources, findings, result } = report;
-  const columns = ['SOURCE', right('WINDOWS'), right('PROVEN'), 'FROM', 'TO'];
-  const rows = sources.map((each) => [each.source, grouped(each.windows), grouped(each.proven), rfc3339(each.from), rfc3339(each.to)]);
+  const columns = ['SOURCE', right('WINDOWS'), right('PROVEN'), right('NOT CHECKED'), 'FROM', 'TO'];
+  const rows = sources.map(({ source, windows, proven, notChecked, from, to }) => [
+    ...[source, grouped(windows), grouped(proven), grouped(notChecked)],
+    ...[rfc3339(from), windows === 0 ? '' : rfc3339(to)],
+  ]);
+  const [windows, proven, notChecked] = (['windows', 'proven', 'notChecked'] as const).map((name) =>
+    sources.reduce((sum, each) => sum + each[name], 0),
+  ) as [number, number, number];
   const shown = findings.slice(0, maxFindings).map(({ severity, object, message }) => printable(`${severity} ${object}: ${message}`));
   const omitted = findings.length - shown.length;
   return [
@@ -24,7 +31,8 @@ export function verifyText(report: VerifyReport, isCompared: boolean): string[] 
     ...(shown.length > 0 ? ['', ...shown] : []),
     ...(omitted > 0 ? [`and ${counted(omitted, 'more finding')}; --json lists all`] : []),
     '',
-    verdicts[result],
+    verdicts[result === 'intact' && notChecked > 0 ? 'remains' : result],
+    `windows: ${grouped(proven)} proven, ${grouped(notChecked)} not checked because lines are missing, ${grouped(windows - proven)} in doubt`,
     ...(report.timeStamps ? [stampedText(report.timeStamps, lines)] : []),
     newest(report, isCompared),
   ];
