@@ -181,11 +181,13 @@ async function firstPageOf(
     if (!hasMore) return undefined;
     if (shareOf(one, first) > certainShare) return 1;
     // Records that arrived meanwhile, or are hidden, may have pushed the first page to the second.
+    // mutant: first-page-moved
     if (shareOf(await firstAgain(), first) < 1) return undefined;
     const zero = await beginOfZero();
     return isSame(one, zero) || shareOf(zero, first) <= shareOf(one, first) ? 1 : undefined;
   }
   const zero = await beginOfZero();
+  // mutant: unreadable-pages
   if (one === 'unreadable' && zero === 'unreadable') return undefined;
   // While the first records arrive, an empty page 0 is as empty as the first page was.
   if (isSame(zero, first) && (zero.length > 0 || typeof one === 'string')) return isSame(one, zero) ? undefined : 0;

@@ -155,7 +155,7 @@ export class ContradictionCheck {
   async #noteOutside(ends: Ends, serverNow: Micros, signal: AbortSignal): Promise<void> {
     const { sourceId, store, learned, log } = this.#parts;
     if (ends.total !== undefined && ends.total === this.#total && !this.#short) return;
-    const found = outsideOf(ends, serverNow, (time) => this.#covers(time));
+    const found = /* mutant: record-outside */ outsideOf(ends, serverNow, (time) => this.#covers(time));
     const short = found ? undefined : await this.#shortOf(ends, serverNow, signal);
     const outside = found ? outsideText(found) : short === 'recent' ? this.#profile.outside : short && shortfallText(short);
     if (outside === this.#profile.outside) return;
@@ -171,7 +171,7 @@ export class ContradictionCheck {
     const before = this.#short;
     const short = await notCountedByTime(this.#looking, total && Math.min(total, before?.all ?? total), signal);
     this.#short = short && { ...short, since: before?.since ?? serverNow };
-    return short && this.#isRecent(serverNow) ? 'recent' : short;
+    return short && /* mutant: totals-lag */ this.#isRecent(serverNow) ? 'recent' : short;
   }
 
   #isRecent(serverNow: Micros): boolean {

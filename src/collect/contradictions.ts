@@ -189,6 +189,7 @@ export async function misread(
     ? `the time filter ignores seconds: it finds ${nameOf(inMinute)} only by whole minutes`
     : await otherZone(looking, uid, time, signal);
   // The filter may have become right meanwhile.
+  // mutant: right-meanwhile
   if (elsewhere !== undefined) return (await findRecord(parts, uid, second, signal)).record ? wide : elsewhere;
   if (wide !== undefined || !isSettled) return wide;
   // A record that was deleted in the meantime is no contradiction.
@@ -203,6 +204,7 @@ async function otherZone(looking: Looking, uid: string, time: Micros, signal: Ab
   for (const shift of shifts) {
     await looking.handoff.offer();
     const { record } = await findRecord(copyOf(looking), uid, secondOf(time + shift), signal, true);
+    // mutant: zone-named
     if (record)
       return `the time filter reads times ${hours(Math.abs(shift))} ${shift < 0 ? 'behind' : 'ahead of'} UTC: it finds ${nameOf(record)} at ${secondText(time + shift)}`;
   }

@@ -84,6 +84,7 @@ export async function reportEndingCertificates(
     await clock.sleep(wait, signal);
     for (const { target, at } of ends()) {
       const left = at - clock.now() * 1_000;
+      // mutant: certificate-told
       if (left > endingWithin || clock.monotonic() - (reported.get(target) ?? -Infinity) < dayMs) continue;
       reported.set(target, clock.monotonic());
       log.write('certificate.ending', { target, end: microsToIso(at), days: Math.floor(left / 86_400_000_000) });

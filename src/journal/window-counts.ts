@@ -40,7 +40,7 @@ export class StateCounts implements WindowStates {
   add({ state, reason, count = 1 }: CountedWindow): void {
     this.all += count;
     if (state === 'gap' || state === 'accepted') this[state] += count;
-    else if (reason === 'reread') this.inDoubt += count;
+    else if (/* mutant: counted-in-doubt */ reason === 'reread') this.inDoubt += count;
     else {
       this.proven += count;
       if (state === 'final') this.final += count;
@@ -62,7 +62,7 @@ export class SinkCounts {
     this.windows += count;
     this.deadLetters += deadLetters;
     if (lost) this.lost += count;
-    if (!complete || deadLetters > 0) this.lacking += count;
+    if (/* mutant: counted-lacking */ !complete || deadLetters > 0) this.lacking += count;
     if (!complete) return;
     this.complete += count;
     this.records += records - deadLetters;

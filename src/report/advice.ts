@@ -29,7 +29,7 @@ export function worstFirst(snapshot: Snapshot): Snapshot {
     (kind: 'source' | 'sink') =>
     ({ id, state }: { readonly id: string; readonly state: string }): number => {
       const at = found.findIndex((problem) => problem[kind] === id);
-      return at >= 0 ? at : found.length + (state === 'retired' ? 1 : 0);
+      return /* mutant: worst-first */ at >= 0 ? at : found.length + (state === 'retired' ? 1 : 0);
     };
   const [ofSource, ofSink] = [rank('source'), rank('sink')];
   return {

@@ -101,6 +101,7 @@ export function createLog(
   const report = (event: LogEventCode, component: string, fields: object): void => {
     const { level, recovers = false, once = false }: LogEvent = logEvents[event];
     const shown = { ...presentable(fields), ...currentIds() };
+    // mutant: recovery-releases
     if (recovers) for (const [key, { subject }] of [...quiet]) if (subject === subjectOf(shown)) release(key);
     if (levels.indexOf(level) < threshold(component)) return;
     const moment = JSON.stringify([event, subjectOf(shown)]);

@@ -25,6 +25,8 @@ const archive = 'test/contract/sinks/archive.test.ts';
 const positions = 'test/unit/journal/sink-positions.test.ts';
 const moved = 'test/unit/journal/moved-sources.test.ts';
 const held = 'test/unit/daemon/source.test.ts';
+const calibration = 'test/unit/collect/calibrate.test.ts';
+const contradictions = 'test/unit/collect/contradictions.test.ts';
 const losses = 'test/unit/journal/losses.test.ts';
 const powerCut = 'test/contract/sinks/archive-power-cut.test.ts';
 
@@ -786,6 +788,78 @@ export const mutants: readonly Mutant[] = [
     what: 'an answer with an Age is always asked again',
     suite: 'test/unit/source/server-clock.test.ts',
     changes: { 'aged-answers': 'true' },
+  },
+  {
+    name: 'moved-first-page',
+    what: 'a page of half the records of the first is the first, although the records moved',
+    suite: calibration,
+    changes: { 'first-page-moved': remove },
+  },
+  {
+    name: 'unreadable-first-page',
+    what: 'two unreadable pages decide where pages count from',
+    suite: calibration,
+    changes: { 'unreadable-pages': remove },
+  },
+  {
+    name: 'zone-not-named',
+    what: 'a filter of another zone is not looked for',
+    suite: contradictions,
+    changes: { 'zone-named': remove },
+  },
+  {
+    name: 'right-filter-accused',
+    what: 'a filter that became right during the search is accused',
+    suite: contradictions,
+    changes: { 'right-meanwhile': 'if ($(expression.left) !== undefined) return $(expression.left);' },
+  },
+  {
+    name: 'record-outside-ignored',
+    what: 'a record outside of every window is not named',
+    suite: contradictions,
+    changes: { 'record-outside': 'undefined' },
+  },
+  {
+    name: 'lagging-total-accused',
+    what: 'totals that differ for a moment are called wrong',
+    suite: contradictions,
+    changes: { 'totals-lag': 'false' },
+  },
+  {
+    name: 'total-stays-unusable',
+    what: 'a total that becomes usable is noticed after a week',
+    suite: 'test/unit/daemon/profile.test.ts',
+    changes: { 'total-returns': 'false' },
+  },
+  {
+    name: 'certificates-end-unseen',
+    what: 'a certificate is reported each hour, however far its end is',
+    suite: 'test/unit/daemon/certificates.test.ts',
+    changes: { 'certificate-told': remove },
+  },
+  {
+    name: 'recovered-fault-repeated',
+    what: 'the count of a fault is written after its recovery',
+    suite: 'test/unit/telemetry/log.test.ts',
+    changes: { 'recovery-releases': remove },
+  },
+  {
+    name: 'worst-last',
+    what: 'the order of sources and sinks ignores their problems',
+    suite: 'test/unit/report/advice.test.ts',
+    changes: { 'worst-first': '0' },
+  },
+  {
+    name: 'doubt-counted-as-proven',
+    what: 'a window in doubt counts as proven',
+    suite: 'test/unit/journal/coverage.test.ts',
+    changes: { 'counted-in-doubt': 'false' },
+  },
+  {
+    name: 'dead-letter-counted-as-delivered',
+    what: 'a window with a dead letter counts as delivered',
+    suite: 'test/unit/journal/coverage.test.ts',
+    changes: { 'counted-lacking': '$(left)' },
   },
   {
     name: 'endless-shutdown',

@@ -57,7 +57,7 @@ export class Calibrator {
       return true;
     }
     // Without a usable total nothing is proven, so its return is noticed soon.
-    const valid = calibration.preliminary || calibration.total === undefined ? hourMicros : weekMicros;
+    const valid = calibration.preliminary || /* mutant: total-returns */ calibration.total === undefined ? hourMicros : weekMicros;
     if (now() - calibrated <= valid || now() < this.#retryAt) return false;
     try {
       await store.setCalibration(this.#use(await this.#parts.calibrateOnce(signal)), now());

@@ -89,6 +89,14 @@ test.each([0, 1])('records of one time that change places do not hide the first 
   }
 });
 
+test('a gateway that refuses page numbers as HTML and nothing else shows no first page', async () => {
+  const source = sourceOf({}, 34);
+  source.before = ({ page }) => {
+    if (page !== undefined) throw new WaybillError('page_malformed', 'cannot read the page: the gateway refuses');
+  };
+  expect(await calibrate(source, 'auto', never)).toMatchObject({ firstPage: undefined, preliminary: true });
+});
+
 test('records that arrive late between the requests push half of the first page to page 1: pages do not count from there', async () => {
   const source = sourceOf({ firstPage: 0, beforeFirst: 'refused' }, 4);
   source.before = (_request, count) => {
