@@ -192,7 +192,8 @@ async function firstPageOf(
   // While the first records arrive, an empty page 0 is as empty as the first page was.
   if (isSame(zero, first) && (zero.length > 0 || typeof one === 'string')) return isSame(one, zero) ? undefined : 0;
   if (typeof zero === 'string') return 1;
-  if (isSame(one, zero)) return hasMore ? 1 : undefined;
+  // Both differ from a first page that was readable: the service has sorted its records anew meanwhile.
+  if (isSame(one, zero)) return hasMore && (typeof first === 'string' || zero.length === 0) ? 1 : undefined;
   return zero.length === 0 ? 1 : 0;
 }
 

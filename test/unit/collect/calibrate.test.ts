@@ -97,6 +97,14 @@ test('a gateway that refuses page numbers as HTML and nothing else shows no firs
   expect(await calibrate(source, 'auto', never)).toMatchObject({ firstPage: undefined, preliminary: true });
 });
 
+test('records that are sorted anew between the requests show no first page', async () => {
+  const source = sourceOf({ firstPage: 0, beforeFirst: 'first', order: 'ignored' }, 30);
+  source.before = (_request, count) => {
+    if (count === 3) source.records.reverse();
+  };
+  expect((await calibrate(source, 'auto', never)).firstPage).not.toBe(1);
+});
+
 test('records that arrive late between the requests push half of the first page to page 1: pages do not count from there', async () => {
   const source = sourceOf({ firstPage: 0, beforeFirst: 'refused' }, 4);
   source.before = (_request, count) => {
