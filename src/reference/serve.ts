@@ -80,7 +80,7 @@ export async function serve(options: Options, signal: AbortSignal, print: (text:
   ];
   const api = new Api({ organization, provider, limits: new Limits(clock, values), values, endpoints });
   const description = Buffer.from(JSON.stringify(openApiOf(endpoints, apiRoot)));
-  server.open({ provider, api, faults: new Faults(values, options.seed), stats, values, description });
+  server.open({ clock, provider, api, faults: new Faults(values, options.seed), stats, values, description });
 
   const control = new ControlServer({ clock, switches: options.switches, organization, users, provider, logs, feed, stats });
   const controlPort = await naming('control-port', control.listen(options.controlPort));

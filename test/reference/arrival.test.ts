@@ -33,6 +33,13 @@ describe('records created at run time', () => {
     });
   });
 
+  test('come in responses that are dated by a manual clock', async () => {
+    await using service = await Service.start('--clock', 'manual');
+    const { json } = await service.control('POST', '/clock?advance=2h');
+    const { headers } = await service.api('/logs/payload?pageSize=1');
+    expect(headers['date']).toBe(new Date(String(json['now'])).toUTCString());
+  });
+
   test('are late by node: one node never, the other always, within the bound', async () => {
     await using service = await Service.start(
       '--rate',

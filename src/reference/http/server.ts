@@ -10,6 +10,7 @@ import { DEFAULT_CIPHERS } from 'node:tls';
 import type { Api } from './api.ts';
 import type { Certificates } from './certificates.ts';
 import { answerOf, answerOfProblem, send, type Answer, type Faults } from './faults.ts';
+import type { ServiceClock } from '../clock.ts';
 import type { IdentityProvider } from '../people/identity-provider.ts';
 import { STATUS_CODES } from './node-http.ts';
 import { Problem } from './problem.ts';
@@ -17,6 +18,7 @@ import type { Stats } from './stats.ts';
 import type { SwitchValues } from '../switches.ts';
 
 interface ServerParts {
+  readonly clock: ServiceClock;
   readonly provider: IdentityProvider;
   readonly api: Api;
   readonly faults: Faults;
@@ -101,6 +103,8 @@ export class ServiceServer {
       this.#reset(request);
       return;
     }
+    // Node sets the header to the time of the machine.
+    if (parts.clock.isManual) response.setHeader('date', new Date(parts.clock.now()).toUTCString());
     try {
       const refusal = refusalOf(request, path);
       if (refusal) {
