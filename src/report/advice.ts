@@ -119,7 +119,7 @@ const rules: readonly Rule[] = [
       operation: `waybill check --source ${id}`,
     }),
   ),
-  eachSink(isStuck, sinkFails),
+  eachSink((sink, snapshot) => isStuck(sink, snapshot) && !waitsForSpace(sink, snapshot), sinkFails),
   eachSource(
     (source) => isActive(source) && (source.clockOffsetSeconds ?? 0) < -farBehindSeconds,
     ({ id, clockOffsetSeconds = 0 }) => ({
@@ -216,7 +216,8 @@ const rules: readonly Rule[] = [
     }),
   ),
   eachSource(
-    (source) => source.recountsOverdue > 0 && !isRetired(source),
+    // Of a source that fails or is paused, recounts are late for that reason.
+    (source, snapshot) => source.recountsOverdue > 0 && ['active', 'catching up'].includes(sourceState(source, snapshot)),
     ({ id, recountsOverdue }) => ({
       what: `${counted(recountsOverdue, 'recount')} of ${id} overdue.`,
       lost: 'Nothing is lost: late records are found later.',
@@ -237,7 +238,16 @@ function daemonStopped({ stopped, now }: Snapshot): Problem | undefined {
 
 function collectionPaused({ journal, sinks }: Snapshot): Problem | undefined {
   if (journal.paused === undefined) return undefined;
-  return /^disk\b/.test(journal.paused) ? diskIsFull(journal) : journalIsFull(journal, sinks);
+  return isDiskFull(journal) ? diskIsFull(journal) : journalIsFull(journal, sinks);
+}
+
+function isDiskFull({ paused = '' }: Snapshot['journal']): boolean {
+  return /^disk\b/.test(paused);
+}
+
+/** True for a sink whose acknowledgements cannot be stored on the full disk, which is a problem of its own. */
+function waitsForSpace({ lastCode }: SinkSnapshot, { journal }: Snapshot): boolean {
+  return isDiskFull(journal) && lastCode === 'journal_full';
 }
 
 function configurationRejected({ rejected, now }: Snapshot): Problem | undefined {

@@ -124,7 +124,7 @@ test('every problem is listed with an act, and every code is a heading of docs/o
       journal: { ...snapshot().journal, paused: 'disk' },
       sources: [
         source({ id: 'a', state: 'suspended' }),
-        source({ id: 'b', windows: windowStates({ gap: 2 }), recountsOverdue: 1, uncalibrated: '503', clockOffsetSeconds: -9_999 }),
+        source({ id: 'b', windows: windowStates({ gap: 2 }), uncalibrated: '503', clockOffsetSeconds: -9_999 }),
         source({ id: 'c', state: 'unconfigured' }),
         source({ id: 'd', clockOffsetSeconds: 999, unread: { from: 0, to: 1, startsAt: 1 } }),
         source({ id: 'e', coverage: coverage({ sinks: [short] }) }),
@@ -152,7 +152,6 @@ test('every problem is listed with an act, and every code is a heading of docs/o
     'd',
     'd',
     'b',
-    'b',
   ]);
   const headings = readFileSync('docs/operations.md', 'utf8').toLowerCase();
   for (const { operation, lost, code } of all) {
@@ -160,6 +159,17 @@ test('every problem is listed with an act, and every code is a heading of docs/o
     expect(lost).not.toBe('');
     if (code !== undefined) expect(headings).toMatch(new RegExp(`^#+ ${code}$`, 'm'));
   }
+});
+
+test('a full disk is one problem: no other accuses the sink or the rate of requests for what waits for space', () => {
+  const waiting = {
+    sources: [source({ recountsOverdue: 1 })],
+    sinks: [sink({ state: 'retrying', attempts: 13, lastCode: 'journal_full', lastError: 'its disk is full' })],
+  };
+  const whats = (paused?: string): string[] =>
+    problems(snapshot({ ...waiting, journal: { ...snapshot().journal, paused } })).map(({ what }) => what);
+  expect(whats('disk')).toEqual([expect.stringMatching(/^The disk is full/)]);
+  expect(whats()).toEqual([expect.stringMatching(/^Sink .* its disk is full/), expect.stringMatching(/^1 recount of .* overdue/)]);
 });
 
 test('with one problem of everything, rows with the worst come first and retired ones last', () => {
