@@ -2,7 +2,7 @@
 import { completeUntil, type SuspensionReason } from '../model/ledger.ts';
 import { endingWithin, type SinkSnapshot, type Snapshot, type SourceSnapshot } from '../model/snapshot.ts';
 import { unreadCommand } from './backfills.ts';
-import { isLate, isStuck, isUsed, serverTime, sinkState, sourceState } from './states.ts';
+import { isLate, isStuck, isUsed, readUntil, serverTime, sinkState, sourceState } from './states.ts';
 import { size } from './format-size.ts';
 import { ago, counted, rfc3339, span } from './format-time.ts';
 import type { Micros } from '../model/time.ts';
@@ -132,7 +132,7 @@ const rules: readonly Rule[] = [
   eachSource(
     (source, snapshot) => sourceState(source, snapshot) === 'catching up' && completeUntil(source) !== undefined,
     (source, snapshot) => ({
-      what: `Source ${source.id} is behind: complete until ${rfc3339(source.frontier)} (${ago(source.frontier, serverTime(source, snapshot))}).`,
+      what: `Source ${source.id} is behind: read until ${rfc3339(readUntil(source))} (${ago(readUntil(source), serverTime(source, snapshot))}).`,
       lost: late,
       operation: `no action needed; it catches up. If it does not: waybill check --source ${source.id}`,
       code: 'WaybillProofLate',

@@ -30,7 +30,7 @@ export function sourceState(source: SourceSnapshot, whole: Whole): SourceState {
   // Until its first request ends, a source has neither an answer nor a failure; then something else may delay the start of its ledger.
   if (trouble !== undefined && (failing || (lastSuccess !== undefined && begun(source)))) return 'failing';
   const isTimed = begun(source) && !(undated && undated.known === undefined);
-  if (isTimed && (serverTime(source, whole) - source.frontier) / 1e6 > dueAfterSeconds(source.closeDelaySeconds)) return 'catching up';
+  if (isTimed && (serverTime(source, whole) - readUntil(source)) / 1e6 > dueAfterSeconds(source.closeDelaySeconds)) return 'catching up';
   return windows.all === 0 ? 'waiting' : 'active';
 }
 
@@ -66,6 +66,11 @@ export function isUsed({ state }: { readonly state: string }): boolean {
 /** The time at the service; the local time while that is unknown. */
 export function serverTime(source: SourceSnapshot, { now }: Pick<Snapshot, 'now'>): Micros {
   return source.serverNow ?? now;
+}
+
+/** How far windows are read: proven, accepted or gaps. */
+export function readUntil({ frontier, closedUntil }: SourceSnapshot): Micros {
+  return Math.max(frontier, closedUntil);
 }
 
 /** False before the ledger has a start: with `start: now` that is before the first response. */

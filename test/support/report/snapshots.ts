@@ -33,7 +33,8 @@ export function source(change: Partial<SourceSnapshot> = {}): SourceSnapshot {
     trouble: undefined,
     liveFrom: change.coverage?.liveFrom ?? micros('2026-11-18T00:00:00Z'),
     frontier: micros('2026-11-20T02:45:00Z'),
-    closedUntil: micros('2026-11-20T02:45:00Z'),
+    // Without a gap.
+    closedUntil: change.frontier ?? micros('2026-11-20T02:45:00Z'),
     polledUntil: micros('2026-11-20T03:02:55Z'),
     collected: 12_345,
     late: 7,

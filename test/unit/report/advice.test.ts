@@ -96,7 +96,7 @@ test('a source whose proofs are behind is a problem, unless nothing was ever pro
   const liveFrom = now - 86_400e6;
   const behind = (frontier: number) => source({ frontier, serverNow: now, coverage: coverage({ liveFrom, startsAt: liveFrom }) });
   const [found] = problems(snapshot({ sources: [behind(now - 10_800e6)] }));
-  expect(found?.what).toMatch(/^Source production is behind: complete until .* \(3 h ago\)\.$/);
+  expect(found?.what).toMatch(/^Source production is behind: read until .* \(3 h ago\)\.$/);
   expect(problems(snapshot({ sources: [behind(liveFrom)] }))).toEqual([]);
   expect(problems(snapshot({ sources: [behind(now - 60e6)] }))).toEqual([]);
 });

@@ -64,6 +64,7 @@ test.each<[string, Partial<SourceSnapshot>, string]>([
   // Due 45 min after the frontier: twice the close delay of 15 min, and the width of a window.
   ['whose first proof is due', { windows: none, frontier: now - 2_703e6 }, 'catching up'],
   ['that is behind', { frontier: now - 3_600e6 }, 'catching up'],
+  ['that reads on after a gap', { frontier: now - 3_600e6, closedUntil: now - 60e6 }, 'active'],
   ['that waits for its first dated record', { undated: { known: undefined }, frontier: now - 3_600e6, windows: none }, 'waiting'],
   ['that is suspended', { state: 'suspended', held, trouble: 'suspended (rows): …' }, 'suspended'],
   ['that is retired', { state: 'retired', frontier: 1 }, 'retired'],
