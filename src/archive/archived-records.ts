@@ -3,7 +3,7 @@
  * checkpoints before a record of it is returned.
  */
 import type { KeyObject } from 'node:crypto';
-import { WaybillError } from '../errors/errors.ts';
+import { codeOf, WaybillError } from '../errors/errors.ts';
 import type { ArchivedRecords, Entry, Limit } from '../model/journal.ts';
 import type { Micros } from '../model/time.ts';
 import { readRecord } from '../record/read.ts';
@@ -32,6 +32,7 @@ interface Segment {
   readonly after: number;
   readonly through: number;
   readonly entries: readonly ArchivedEntry[];
+  readonly journal: string;
 }
 
 export class ArchivedRecordReader implements ArchivedRecords {
@@ -49,7 +50,9 @@ export class ArchivedRecordReader implements ArchivedRecords {
   #at: { readonly number: number; readonly tree: TiledTree } = { number: 0, tree: TiledTree.empty() };
   /** By the last record of a segment: the last line before the next record. Its segment may be removed before the replay is complete. */
   readonly #ends = new Map<number, number>();
-  #segment: Segment = { after: 0, through: 0, entries: [] };
+  #segment: Segment = { after: 0, through: 0, entries: [], journal: '' };
+  /** The journal whose entries after `end.seq` are left out: under this name, the newest segment has the journal of this state. */
+  #journal: string;
 
   private constructor(
     store: OpenStore,
@@ -62,6 +65,7 @@ export class ArchivedRecordReader implements ArchivedRecords {
     this.#store = store;
     this.#keys = keys;
     this.#end = end;
+    this.#journal = end.journal;
     this.#newest = newest;
     this.origin = origin;
     this.lines = size;
@@ -79,7 +83,21 @@ export class ArchivedRecordReader implements ArchivedRecords {
     const newest = (await checkpointNumbers(store)).at(-1);
     if (newest === undefined) return new ArchivedRecordReader(store, keys, end, 0, { origin: '', size: 0 }, []);
     const { checkpoint } = await readCheckpoint(store, newest, keys, broken);
-    return new ArchivedRecordReader(store, keys, end, newest, checkpoint, await Array.fromAsync(store.list('segments/')));
+    const reader = new ArchivedRecordReader(store, keys, end, newest, checkpoint, await Array.fromAsync(store.list('segments/')));
+    await reader.#nameJournal();
+    return reader;
+  }
+
+  /** An operator may have made a restored state continue the archive: what the former copy archived is not in its journal (`sinks adopt`). */
+  async #nameJournal(): Promise<void> {
+    try {
+      const { journal } = await this.#segmentAfter(this.lines - 1);
+      if (journal.startsWith(`${this.#journal}.`)) this.#journal = journal;
+    } catch (thrown) {
+      // `read` reports the segment when the replay reaches it.
+      if (codeOf(thrown) !== 'archive_broken') throw thrown;
+    }
+    this.#segment = { after: 0, through: 0, entries: [], journal: '' };
   }
 
   async read(after: number, { records, bytes }: Limit): Promise<readonly Entry[]> {
@@ -127,11 +145,11 @@ export class ArchivedRecordReader implements ArchivedRecords {
       const bytes = await this.#store.read(path);
       if (!bytes) continue;
       const tree = (await this.#treeAt(number)).copy();
-      const entries = await this.#entries(bytes, tree);
+      const found = await this.#entries(bytes, tree);
       tree.takeTiles();
-      if (entries && tree.size === to.size && equal(tree.root(), to.root)) {
+      if (found && tree.size === to.size && equal(tree.root(), to.root)) {
         this.#at = { number: number + 1, tree };
-        return (this.#segment = { after: size, through: to.size, entries });
+        return (this.#segment = { after: size, through: to.size, ...found });
       }
       isAltered = true;
     }
@@ -186,23 +204,23 @@ export class ArchivedRecordReader implements ArchivedRecords {
   }
 
   /** @returns undefined for a file that is not a segment */
-  async #entries(segment: Uint8Array, tree: TiledTree): Promise<readonly ArchivedEntry[] | undefined> {
-    const { journal, seq } = this.#end;
+  async #entries(segment: Uint8Array, tree: TiledTree): Promise<Pick<Segment, 'entries' | 'journal'> | undefined> {
     const entries: ArchivedEntry[] = [];
-    let through = Infinity;
+    let journal = '';
     try {
       for (const line of linesOf(await unpackSegment(segment))) {
         const facts = parseLine(line);
         if (!facts) return undefined;
         tree.append(leafHash(formatEntry(facts, line)));
         if (facts.kind === 'record') entries.push(new ArchivedEntry(tree.size, facts.seq, parseRecordLine(line)));
-        else if (facts.kind === 'position' && facts.journal === journal) through = seq;
+        else if (facts.kind === 'position') ({ journal } = facts);
       }
     } catch (thrown) {
       if (thrown instanceof SegmentError) return undefined;
       throw thrown;
     }
-    return entries.filter(({ journalSeq }) => journalSeq <= through);
+    const through = journal === this.#journal ? this.#end.seq : Infinity;
+    return { entries: entries.filter(({ journalSeq }) => journalSeq <= through), journal };
   }
 }
 

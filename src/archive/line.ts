@@ -71,8 +71,8 @@ export interface PositionLine {
   readonly timestamp?: { readonly checkpoint: number; readonly sha256: string } | undefined;
   /** Lines that an order to prune named, and whose segments were not all deleted when the segment was written. */
   readonly removing?: readonly LineRange[] | undefined;
-  /** The number of lines that the archive had when an operator made this state continue it. Records among them are not archived again. */
-  readonly adopted?: number | undefined;
+  /** How many lines the archive had, and when, as an operator made this state continue it. Records among them are not archived again. */
+  readonly adopted?: { readonly lines: number; readonly at: Micros } | undefined;
   /** Only in the first line: the last checkpoint of the archive that this one continues, as the text of a signed note. */
   readonly former?: string | undefined;
 }
@@ -209,8 +209,11 @@ export class LineFormatter {
   }
 }
 
-function timesOf(line: Exclude<Line, RecordLine>): Readonly<Record<string, string>> {
-  if (line.kind === 'position') return { at: timeText(line.at), completeSince: timeText(line.completeSince) };
+function timesOf(line: Exclude<Line, RecordLine>): Readonly<Record<string, unknown>> {
+  if (line.kind === 'position') {
+    const adopted = line.adopted && { ...line.adopted, at: timeText(line.adopted.at) };
+    return { at: timeText(line.at), completeSince: timeText(line.completeSince), adopted };
+  }
   if (line.kind === 'ledger') return { from: timeText(line.from), to: timeText(line.to), at: timeText(line.at) };
   return { at: timeText(line.at) };
 }

@@ -113,7 +113,7 @@ const otherLine = z.discriminatedUnion('kind', [
     filtered: z.boolean(),
     timestamp: z.object({ checkpoint: count, sha256: digest }).optional(),
     removing: lineRanges.optional(),
-    adopted: count.optional(),
+    adopted: z.object({ lines: count, at: time }).optional(),
     former: z.string().optional(),
   }),
 ]);

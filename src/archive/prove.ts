@@ -1,6 +1,7 @@
 /** Proves that the newest checkpoint of an archive contains a line, for one record or for each of many lines. */
 import { WaybillError } from '../errors/errors.ts';
 import { uidBytes } from '../record/identity.ts';
+import { UidSet } from '../record/uid-set.ts';
 import { checkpointPath, parseCheckpoint } from './checkpoint.ts';
 import type { Checkpoint } from './checkpoint.ts';
 import { isRecord, parseBundle, uidOf } from './entry.ts';
@@ -111,6 +112,18 @@ export class Prover {
     if (index === undefined) return undefined;
     const entry = await this.#entry(index);
     return this.#proof(index, entry, await this.#line(index, entry));
+  }
+
+  /** The uids of the records among the first `lines` lines. */
+  async uids(lines: number): Promise<UidSet> {
+    const found = new UidSet();
+    for (let bundle = 0; bundle * tileWidth < lines; bundle += bundlesAtOnce) {
+      const numbers = Array.from({ length: bundlesAtOnce }, (_, i) => bundle + i).filter((number) => number * tileWidth < lines);
+      const entries = (await Promise.all(numbers.map((number) => this.#signedEntries(number)))).flat();
+      const records = entries.slice(0, lines - bundle * tileWidth).filter(isRecord);
+      found.addBytes(Buffer.concat(records.map(uidOf)));
+    }
+    return found;
   }
 
   /** Reads entries from the newest back to leaf `from`, a multiple of 256. */

@@ -104,6 +104,11 @@ export class ArchiveWriter {
     return this.#head.number;
   }
 
+  /** The number of lines. */
+  get size(): number {
+    return this.#head.log.size;
+  }
+
   /** Two keys signed the newest checkpoint. */
   get isKeyChange(): boolean {
     return this.#head.isKeyChange;

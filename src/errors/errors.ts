@@ -39,7 +39,7 @@ export type ErrorCode =
   | 'sink_blocked' // needs an operator
   | 'file_truncated' // a file is shorter than the data delivered to it
   | 'archive_conflict' // another writer created the next checkpoint of an archive
-  | 'archive_ahead' // an archive has entries that a restored state does not know: it cannot be continued
+  | 'archive_ahead' // an archive has entries that a restored state does not know
   | 'archive_broken' // an archive cannot be continued: signature, root or numbering is wrong
   | 'admin_listen_failed' // the admin server cannot listen
   | 'admin_busy' // the admin server is overloaded

@@ -4,7 +4,7 @@
  */
 import type { Database, Statement } from 'better-sqlite3';
 import type { Micros } from '../model/time.ts';
-import { UidSet } from './uid-set.ts';
+import { UidSet } from '../record/uid-set.ts';
 
 export const bucketMicros = 600_000_000;
 const dayMicros = 86_400_000_000;

@@ -516,6 +516,12 @@ export const mutants: readonly Mutant[] = [
     changes: { 'archive-ahead': 'return;' },
   },
   {
+    name: 'archived-twice',
+    what: 'an adopted archive receives the records that it has',
+    suite: archive,
+    changes: { 'archived-twice': 'return messages;' },
+  },
+  {
     name: 'replaced-archive-continued',
     what: 'an archive is continued after its directory was replaced by an older copy',
     suite: archive,

@@ -153,7 +153,7 @@ async function order(verb: Change, values: Values, io: Io, since?: string): Prom
     adopt: [
       `Continues the sink ${id} (${sink.destination}) from this state`,
       sink.type === 'archive'
-        ? '  after its last entry if this state wrote it; else it gets a signed line that names this state, and may hold records twice'
+        ? '  after its last entry if this state wrote it; else it gets a signed line that names this state, and the records that it lacks'
         : `  ${counted(sink.lagRecords, 'record')} after entry ${sink.acknowledged}, and records still to be collected, may be delivered twice`,
       ...(await troubleText(config, id)),
     ],

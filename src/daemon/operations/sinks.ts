@@ -314,9 +314,8 @@ export async function adoptable(
 /** @throws WaybillError `usage` when the sink is not blocked, or adoption would not help */
 export function assertAdoptable(id: string, { state, lastCode, lastError }: Pick<SinkSnapshot, 'state' | 'lastCode' | 'lastError'>): void {
   if (state !== 'blocked') throw fits(id);
-  // An archive cannot go back, and another destination needs another id.
-  if (lastCode === 'archive_ahead' || lastCode === 'config_invalid')
-    throw new WaybillError('usage', `cannot adopt the sink "${id}": ${lastError ?? ''}`);
+  // Another destination needs another id.
+  if (lastCode === 'config_invalid') throw new WaybillError('usage', `cannot adopt the sink "${id}": ${lastError ?? ''}`);
 }
 
 function fits(id: string): WaybillError {

@@ -1,8 +1,9 @@
 /** The sink `archive`: each batch becomes one segment with one signed checkpoint. Its position is in the signed log. */
 import { randomBytes, type KeyObject } from 'node:crypto';
-import type { EntryLine, LineRange } from '../../archive/line.ts';
+import type { EntryLine, LineRange, PositionLine } from '../../archive/line.ts';
 import { joined, without } from '../../archive/line-ranges.ts';
 import { archiveOrder } from '../../archive/parse-line.ts';
+import { Prover } from '../../archive/prove.ts';
 import type { Codec } from '../../archive/segment.ts';
 import type { WritableArchiveStore } from '../../archive/store.ts';
 import { ArchiveWriter, type Through } from '../../archive/writer.ts';
@@ -12,6 +13,7 @@ import {
   storedBy,
   type Batch,
   type DeliveryResult,
+  type Message,
   type ResumePoint,
   type ResumePosition,
   type Sink,
@@ -38,6 +40,8 @@ interface ArchiveTarget {
 
 const dayMs = 86_400_000;
 const hourMs = 3_600_000;
+/** Clocks of collectors and services differ less, µs. */
+const maxClockDifference = 2 * 86_400_000_000;
 
 type Context = Pick<SinkContext, 'id' | 'clock' | 'log' | 'selected' | 'filtered'>;
 
@@ -47,6 +51,8 @@ export class ArchiveSink implements Sink {
   readonly #resumePoint: ResumePoint;
   readonly #writer: ArchiveWriter;
   readonly #remover: Remover;
+  /** The records that the archive had when this state was made to continue it. Read once one of that time is sent. */
+  #archived: { has(uid: string): boolean } | undefined;
   #stamper: TimeStamper | undefined;
   /** The UTC day of the last checkpoint that was reported. */
   #reportedOn: number | undefined;
@@ -76,9 +82,9 @@ export class ArchiveSink implements Sink {
     const action = `cannot continue the archive "${name}" for sink "${context.id}"`;
     try {
       await sink.#reportLoss();
-      await assertKnown(writer, resumePoint, action);
-      if (adopt) await sink.#adopt(position);
-      else assertContinues(writer, resumePoint, context.id, action);
+      const isKnown = await isKnownTo(writer, resumePoint);
+      if (adopt) await sink.#adopt(position, isKnown);
+      else assertContinues(writer, isKnown, resumePoint, context.id, action);
     } catch (thrown) {
       await sink[Symbol.asyncDispose]();
       throw thrown;
@@ -92,15 +98,30 @@ export class ArchiveSink implements Sink {
 
   position(): Promise<ResumePosition | undefined> {
     const { position, newestKey } = this.#writer;
-    if (/* mutant: archived-position */ position?.journal !== this.#resumePoint.journal) return Promise.resolve(undefined);
+    if (/* mutant: archived-position */ !position || !isOf(position, this.#resumePoint)) return Promise.resolve(undefined);
     const { seq, chain, sink } = position;
     const by = storedBy(sink, this.#context.id, this.#resumePoint);
     return Promise.resolve({ position: { seq, chain: Buffer.from(chain, 'hex') }, resumeNote: newestKey, sink: by });
   }
 
   async send({ messages, through }: Batch, signal: AbortSignal): Promise<DeliveryResult> {
-    await this.#add(messages.map(entryLine), this.#through(through), signal);
-    return { rejections: [], resumeNote: this.#writer.newestKey };
+    const lacking = await this.#lacking(messages);
+    await this.#add(lacking.map(entryLine), this.#through(through), signal);
+    return { rejections: [], resumeNote: this.#writer.newestKey, duplicates: messages.length - lacking.length };
+  }
+
+  /**
+   * Without the records that an archive had before this state continued it: the state collects them again. An entry later than that, even by
+   * a clock that is ahead, needs no look.
+   */
+  async #lacking(messages: readonly Message[]): Promise<readonly Message[]> {
+    const { adopted } = this.#writer.position ?? {};
+    const isOld = ({ isLedger, undated, time }: Message): boolean =>
+      isLedger === undefined && (undated === true || time < (adopted?.at ?? 0) + maxClockDifference);
+    if (!adopted || !messages.some(isOld)) return messages;
+    const archived = (this.#archived ??= await (await Prover.open(this.#target.store)).uids(adopted.lines));
+    // mutant: archived-twice
+    return messages.filter(({ isLedger, uid }) => isLedger === true || !archived.has(uid));
   }
 
   /** Signs the position again: without it, nobody could tell a quiet hour from a cut archive. */
@@ -167,7 +188,7 @@ export class ArchiveSink implements Sink {
     const { journal, position: delivered, resumeNote } = this.#resumePoint;
     const { position, origin } = this.#writer;
     if (resumeNote === undefined) return;
-    const isOurs = position?.journal === journal && resumeNote.startsWith(`${origin}+`);
+    const isOurs = position !== undefined && isOf(position, { journal }) && resumeNote.startsWith(`${origin}+`);
     const has = isOurs ? position.seq : 0;
     if (has < delivered.seq) {
       const message = `"${this.#target.name}" ends at entry ${has}: entries ${has + 1} to ${delivered.seq} are gone; restore the archive`;
@@ -183,11 +204,19 @@ export class ArchiveSink implements Sink {
     await this.#target.store[Symbol.asyncDispose]?.();
   }
 
-  /** Signs a line that sets the archive to the position of this journal, and states that it lacks earlier entries. */
-  async #adopt(position: Position): Promise<void> {
-    const { position: archived } = this.#writer;
-    if (archived === undefined || (archived.journal === this.#resumePoint.journal && archived.seq >= position.seq)) return;
-    await this.#writer.append([], { ...this.#through(position), after: position.seq });
+  /**
+   * Signs a line that sets the archive to the position of this journal, and states that it lacks earlier entries. An archive that is ahead of a
+   * restored state has entries with the numbers that follow: the name of its journal gets another number.
+   */
+  async #adopt(position: Position, isKnown: boolean): Promise<void> {
+    const { position: archived, size } = this.#writer;
+    const { journal } = this.#resumePoint;
+    const isOurs = archived !== undefined && isOf(archived, { journal });
+    if (archived === undefined || (isOurs && isKnown && archived.seq >= position.seq)) return;
+    const restored = Number(archived.journal.slice(journal.length + 1)) + 1;
+    const through = { ...this.#through(position), after: position.seq };
+    const adopted = isOurs && isKnown ? archived.adopted : { lines: size, at: through.at };
+    await this.#writer.append([], { ...through, adopted, ...(isOurs && !isKnown && { journal: `${journal}.${restored}` }) });
   }
 
   /** The lines whose segments are to be deleted once these lines are signed. A hold that follows an order to prune spares its lines. */
@@ -204,9 +233,11 @@ export class ArchiveSink implements Sink {
 
   #through({ seq, chain }: Position): Through {
     const { id, clock, selected, filtered = false } = this.#context;
-    const { journal, completeSince } = this.#resumePoint;
+    const { completeSince } = this.#resumePoint;
+    const { position } = this.#writer;
     return {
-      journal,
+      journal: position && isOf(position, this.#resumePoint) ? position.journal : this.#resumePoint.journal,
+      adopted: position?.adopted,
       sink: id,
       seq,
       chain: Buffer.from(chain).toString('hex'),
@@ -220,28 +251,37 @@ export class ArchiveSink implements Sink {
   }
 }
 
-/**
- * Refuses an archive with entries of this journal that the journal does not know: an older copy of the state was restored. The archive
- * cannot go back, and an entry of the restored state would get a sequence number that is taken.
- */
-async function assertKnown({ position }: ArchiveWriter, resumePoint: ResumePoint, action: string): Promise<void> {
-  if (position?.journal !== resumePoint.journal || position.seq <= resumePoint.position.seq) return;
+/** The archive belongs to this state. After each restore of an older copy that an operator adopted, the journal is named with another number. */
+function isOf({ journal: archived }: Pick<PositionLine, 'journal'>, { journal }: Pick<ResumePoint, 'journal'>): boolean {
+  return archived === journal || archived.startsWith(`${journal}.`);
+}
+
+/** False for an archive with entries of this journal that the journal does not know: an older copy of the state was restored. */
+async function isKnownTo({ position }: ArchiveWriter, resumePoint: ResumePoint): Promise<boolean> {
+  if (!position || !isOf(position, resumePoint) || position.seq <= resumePoint.position.seq) return true;
   const chain = await resumePoint.chainAt(position.seq);
-  // mutant: archive-ahead
-  if (chain && Buffer.from(chain).toString('hex') === position.chain) return;
-  throw new WaybillError(
-    'archive_ahead',
-    `${action}: it has entry ${position.seq}, which this state does not know (an older copy was restored); restore the newer state, or give the sink a new id with a new directory or prefix`,
-  );
+  return chain !== undefined && Buffer.from(chain).toString('hex') === position.chain;
 }
 
 /**
  * Refuses to begin a new archive when the one with the earlier records is missing or was replaced, and to continue after a checkpoint of a
  * former key. The resume note has the origin of the archive and the id of the key that signed last: `waybill/…+…`.
  */
-function assertContinues(writer: ArchiveWriter, { journal, resumeNote, position: kept }: ResumePoint, id: string, action: string): void {
+function assertContinues(
+  writer: ArchiveWriter,
+  isKnown: boolean,
+  { journal, resumeNote, position: kept }: ResumePoint,
+  id: string,
+  action: string,
+): void {
   const { position, origin, newestKey, signingKey } = writer;
-  if (position !== undefined && position.journal !== journal)
+  // mutant: archive-ahead
+  if (!isKnown)
+    throw new WaybillError(
+      'archive_ahead',
+      `${action}: it has entry ${position?.seq}, which this state does not know (an older copy was restored); restore the newer state, or see "waybill sinks adopt"`,
+    );
+  if (position !== undefined && !isOf(position, { journal }))
     throw new WaybillError(
       'sink_blocked',
       `${action}: it belongs to another state (the state was lost, or two daemons write it); restore that state, use another directory or prefix, or see "waybill sinks adopt"`,

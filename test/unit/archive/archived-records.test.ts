@@ -74,6 +74,19 @@ describe('the records of an archive', () => {
     expect(read.map(({ uid }) => uid)).toEqual([900, 1].map((seq) => recordLine(seq, start).uid));
   });
 
+  it('include what a newer state archived under numbers that the restored state used again', async () => {
+    const files = new MemoryStore();
+    await (await openWriter(files, 'first')).append([recordLine(1, start), recordLine(4, start)], through(4));
+    const restored = await openWriter(files, 'next', { beginsAfter: 2 });
+    await restored.append([recordLine(3, start), recordLine(5, start), recordLine(6, start)], {
+      ...through(6),
+      journal: 'journal-1.1',
+      after: 2,
+    });
+    const read = await (await open(files, { journal: 'journal-1', seq: 3 })).read(0, all);
+    expect(read.map(({ uid }) => uid)).toEqual([1, 4, 3].map((seq) => recordLine(seq, start).uid));
+  });
+
   const segments = (files = store): string[] => [...files.files.keys()].filter((path) => path.startsWith('segments/')).sort();
   const without = (...paths: readonly (string | undefined)[]): MemoryStore =>
     new MemoryStore([...store.files].filter(([path]) => !paths.includes(path)));

@@ -233,7 +233,12 @@ describe('a line', () => {
   });
 
   it('of a position is read with what it says about other archives and removals', () => {
-    const more = { ...position, removing: [{ first: 1, last: 4 }], adopted: 7, former: 'waybill/a\n7\nAAAA\n\n— waybill/a …\n' };
+    const more = {
+      ...position,
+      removing: [{ first: 1, last: 4 }],
+      adopted: { lines: 7, at: start },
+      former: 'waybill/a\n7\nAAAA\n\n— waybill/a …\n',
+    };
     expect(parseLine(formatLine(more, salt))).toEqual(more);
   });
 

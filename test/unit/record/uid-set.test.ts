@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { UidSet } from '../../../src/journal/uid-set.ts';
+import { UidSet } from '../../../src/record/uid-set.ts';
 import { between, seeded } from '../../support/records.ts';
 
 /** Uids that differ in few bits, in the first word as in the last, and repeat. */
