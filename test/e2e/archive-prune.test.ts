@@ -4,6 +4,7 @@ import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { gunzipSync } from 'node:zlib';
 import { expect, test } from 'vitest';
+import { publicKeyPath } from '../support/archive-files.ts';
 import { ago, caughtUp, configure, Daemon, sourceOf } from '../support/e2e-daemon.ts';
 import { inPlace, patience, pause, until } from '../support/e2e-place.ts';
 import { Service } from '../support/e2e-service.ts';
@@ -83,6 +84,12 @@ test('an archive is pruned up to a time, without what a case holds, and a signed
     // The newest order names every line that an order removed.
     const [range] = (orders.at(-1)?.detail?.['lines'] ?? []) as { first: number; last: number }[];
     expect(range?.first).toBe(1);
+
+    const key = publicKeyPath(place.path('archive'));
+    const verified = await place.waybill('archive', 'verify', '--directory', 'archive', '--key', key, '--json');
+    expect(verified.code, verified.stdout).toBe(0);
+    const { findings } = JSON.parse(verified.stdout) as { readonly findings: readonly { readonly message: string }[] };
+    expect(findings[0]?.message).toMatch(/^operation \d+ removed it: m\.weber, .*13 months/);
 
     // What remains is read, and the daemon goes on with it, also after a restart.
     const restarted = await restart(daemon, place);

@@ -1,12 +1,13 @@
 /** The definition of the sink `archive`: evidence that a third party can check (docs/evidence.md). */
 import { randomBytes, type KeyObject } from 'node:crypto';
 import { constants } from 'node:fs';
-import { access, stat } from 'node:fs/promises';
+import { access, readFile, stat } from 'node:fs/promises';
 import { dirname, resolve } from 'node:path';
+import { parseCheckpoint } from '../../archive/checkpoint.ts';
 import { openHead } from '../../archive/head.ts';
-import { formatVerifier, signerOf } from '../../archive/signed-note.ts';
+import { formatVerifier, openNote, signerOf } from '../../archive/signed-note.ts';
 import type { ArchiveStore } from '../../archive/store.ts';
-import { messageOf } from '../../errors/errors.ts';
+import { messageOf, WaybillError } from '../../errors/errors.ts';
 import { quote } from '../../errors/quote.ts';
 import { defineSink, type Finding, type SinkContext } from '../define.ts';
 import { signingKeysOf } from './key.ts';
@@ -37,9 +38,24 @@ export const archive = defineSink('archive', {
     const [key, previousKey] = signingKeysOf(settings, context.id);
     const store = await openStore(settings, context, signal);
     const authority = settings.timestamp && (await openAuthority(settings.timestamp, context));
-    return ArchiveSink.open({ name: placeOf(settings), store, key, previousKey, authority }, context, resumePoint);
+    const { formerCheckpoint } = settings;
+    const former = formerCheckpoint === undefined ? undefined : () => formerAt(formerCheckpoint, `sinks.${context.id}.formerCheckpoint`);
+    return ArchiveSink.open({ name: placeOf(settings), store, key, previousKey, authority, former }, context, resumePoint);
   },
 });
+
+/** @throws WaybillError `sink_blocked` for a file that is not a signed checkpoint */
+async function formerAt(file: string, setting: string): Promise<string> {
+  const refused = (reason: string, cause?: unknown): WaybillError =>
+    new WaybillError('sink_blocked', `cannot begin an archive that continues the checkpoint "${file}" (${setting}): ${reason}`, { cause });
+  const note = await readFile(file).catch((cause: unknown) => {
+    throw refused(messageOf(cause), cause);
+  });
+  const opened = openNote(note, []);
+  if (typeof opened === 'string') throw refused(opened);
+  if (!parseCheckpoint(opened.text) || opened.unknown.length === 0) throw refused('it is not a signed checkpoint');
+  return note.toString();
+}
 
 async function placeFindings(settings: ArchiveSettings, context: SinkContext, signal: AbortSignal): Promise<readonly Finding[]> {
   const { id } = context;

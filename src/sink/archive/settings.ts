@@ -86,6 +86,9 @@ export const archiveSettings = z.strictObject({
     .describe(
       'The key that `signingKey` replaces: both sign the next checkpoint. Needed as long as the archive is read from this configuration',
     ),
+  formerCheckpoint: path()
+    .optional()
+    .describe('The last `checkpoint` of an archive whose key was lost: the first line of this new archive holds it (docs/evidence.md)'),
   timestamp: timestampSettings.optional(),
 });
 

@@ -34,6 +34,8 @@ interface ArchiveTarget {
   readonly previousKey?: KeyObject | undefined;
   readonly random?: (bytes: number) => Uint8Array;
   readonly codec?: Codec;
+  /** Reads the last checkpoint of the archive that a new one continues. */
+  readonly former?: (() => Promise<string>) | undefined;
   /** Undefined: no time stamps. The sink closes it. */
   readonly authority?: Authority | undefined;
 }
@@ -71,7 +73,7 @@ export class ArchiveSink implements Sink {
 
   /** @throws WaybillError `archive_broken`, or `sink_blocked` when the archive does not belong to this state, `archive_ahead` when it never will */
   static async open(target: ArchiveTarget, context: Context, resumePoint: ResumePoint): Promise<ArchiveSink> {
-    const { name, store, key, previousKey, random = randomBytes, codec, authority } = target;
+    const { name, store, key, previousKey, random = randomBytes, codec, authority, former } = target;
     const { position, adopt = false } = resumePoint;
     const options = { key, previousKey, random, codec, beginsAfter: position.seq };
     const writer = await ArchiveWriter.open(store, options).catch(async (cause: unknown) => {
@@ -83,6 +85,9 @@ export class ArchiveSink implements Sink {
     try {
       await sink.#reportLoss();
       const isKnown = await isKnownTo(writer, resumePoint);
+      // The first line shows which archive this one continues.
+      if (former && writer.checkpoint === 0 && resumePoint.resumeNote === undefined)
+        await writer.append([], { ...sink.#through(position), after: position.seq, former: await former() });
       if (adopt) await sink.#adopt(position, isKnown);
       else assertContinues(writer, isKnown, resumePoint, context.id, action);
     } catch (thrown) {
