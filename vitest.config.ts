@@ -40,7 +40,7 @@ export default defineConfig({
     hookTimeout: 180_000,
     retry: Number(process.env['WAYBILL_TEST_RETRY'] ?? 0),
     expect: { poll: { timeout: 60_000 } },
-    reporters: ['default', './test/support/skip-reporter.ts'],
+    reporters: ['default', './test/support/events-reporter.ts', './test/support/skip-reporter.ts'],
     projects: [
       {
         extends: true,

@@ -405,7 +405,7 @@ export const logEvents = {
   'source.unbounded_query_rejected': {
     level: 'warn',
     message: 'unbounded query rejected; using a time-bounded query',
-    fields: 'source startTime? endTime? error',
+    fields: 'source startTime? endTime? error?',
     meaning: 'The service refuses a query without times.',
   },
   'source.open_query_rejected': {

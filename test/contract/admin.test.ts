@@ -14,11 +14,11 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { WaybillError } from '../../src/errors/errors.ts';
 import { logEvents } from '../../src/model/log-events.ts';
 import type { Snapshot } from '../../src/model/snapshot.ts';
-import type { Log } from '../../src/model/telemetry.ts';
 import type { Clock } from '../../src/model/time.ts';
 import type { AdminSources } from '../../src/admin/routes.ts';
 import { startAdmin, type Admin, type AdminSettings } from '../../src/admin/server.ts';
 import { sink, snapshot, source } from '../support/report/snapshots.ts';
+import { noting } from '../support/telemetry/written-events.ts';
 
 const clock: Clock & { ms: number } = {
   ms: 0,
@@ -28,9 +28,9 @@ const clock: Clock & { ms: number } = {
 };
 let logged: unknown[] = [];
 let warned: unknown[] = [];
-const log: Log = {
+const log = noting({
   write: (event, ...[fields]) => void (logEvents[event].level === 'error' ? logged : warned).push(fields),
-};
+});
 let directory: string;
 let running: AsyncDisposableStack;
 

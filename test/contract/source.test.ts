@@ -14,6 +14,7 @@ import type { Handler, TestService } from '../support/model-service-server.ts';
 import { base } from '../support/records.ts';
 import { errorOf, MovableClock, pemOf, secretOf, sourceUnderTest } from '../support/source-under-test.ts';
 import type { UnderTest, Wish } from '../support/source-under-test.ts';
+import { noting } from '../support/telemetry/written-events.ts';
 
 let authority: Authority;
 let certificate: KeyPair;
@@ -421,7 +422,7 @@ describe('a token', () => {
   test('is renewed after four fifths of its lifetime, and the log names only the first', async () => {
     const clock = new MovableClock();
     const lines: unknown[] = [];
-    const made = make({ clock, log: { write: (event, ...[fields]) => void lines.push([event, fields]) } });
+    const made = make({ clock, log: noting({ write: (event, ...[fields]) => void lines.push([event, fields]) }) });
     await made.page();
     clock.advance(0.8 * 3_600_000 - 60_000);
     await made.page();
@@ -772,7 +773,7 @@ describe('sources with one client, whose new token ends the one before,', () => 
       auth: { clientSecret: secretOf('secret-1') },
       sharedCa: pemOf(authority.cert),
       create: sharingTokens(),
-      log: { write: (event, ...[fields]) => void lines.push([event, fields]) },
+      log: noting({ write: (event, ...[fields]) => void lines.push([event, fields]) }),
       clock,
     };
   });

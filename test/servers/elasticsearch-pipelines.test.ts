@@ -12,6 +12,7 @@ import { Elasticsearch, elasticsearchMissing } from '../support/servers/elastics
 import { notAsked } from '../support/servers/programs.ts';
 import { contextOf, ModelKept } from '../support/sinks/sink-batches.ts';
 import { uncounted } from '../support/uncounted.ts';
+import { noting } from '../support/telemetry/written-events.ts';
 
 const missing = notAsked() ?? elasticsearchMissing('elasticsearch-9.5.3');
 const never = new AbortController().signal;
@@ -57,7 +58,7 @@ async function deliver(dataset: string, given: object = {}) {
     open: (signal) => elasticsearch.open(settings, contextOf('sink'), new ModelKept(), signal),
     clock: systemClock,
     random: systemRandom,
-    log: { write: (...[event]) => void events.push(event) },
+    log: noting({ write: (...[event]) => void events.push(event) }),
     meters: uncounted,
   });
   const stop = new AbortController();

@@ -31,6 +31,7 @@ import type { Receiver } from './receiver.ts';
 import type { Service } from './service.ts';
 import { LifeClock } from './world.ts';
 import type { World } from './world.ts';
+import { note } from '../support/telemetry/written-events.ts';
 
 /** The callbacks of the simulation during a life. */
 interface Fate {
@@ -68,7 +69,7 @@ class Ended extends Error {}
 
 /** Discards the log: a simulation checks actions, not messages. */
 export const quietLog: ComponentLog = {
-  write: () => undefined,
+  write: (event, ...[fields]) => note(event, fields),
   child: () => quietLog,
 };
 /**

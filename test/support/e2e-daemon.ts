@@ -8,6 +8,7 @@ import type { LogEventCode } from '../../src/model/log-events.ts';
 import { endOf, pause, question, until, patience } from './e2e-place.ts';
 import type { Ended, Place } from './e2e-place.ts';
 import type { Service } from './e2e-service.ts';
+import { noteLine } from './telemetry/written-events.ts';
 
 export type Settings = Record<string, unknown>;
 
@@ -188,6 +189,7 @@ export class Daemon {
 
   #read(line: string): void {
     appendFileSync(this.#file, `${line}\n`);
+    noteLine(line);
     if (line.startsWith('{')) this.log.push(JSON.parse(line) as LogLine);
     else if (line !== '') this.otherOutput.push(line);
   }

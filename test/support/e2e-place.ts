@@ -9,6 +9,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { waybillProgram } from './programs.ts';
+import { noteLine } from './telemetry/written-events.ts';
 
 /** A number in [0, 1). */
 export type Chance = () => number;
@@ -92,6 +93,7 @@ export class Place implements AsyncDisposable {
   async waybillWith(env: Readonly<Record<string, string>>, ...args: readonly string[]): Promise<Done> {
     const child = this.spawnWaybill(args, env);
     const [stdout, stderr, ended] = await Promise.all([textOf(child.stdout), textOf(child.stderr), endOf(child)]);
+    stderr.split('\n').forEach(noteLine);
     return { code: ended.code, stdout, stderr };
   }
 

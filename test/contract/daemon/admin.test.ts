@@ -17,6 +17,7 @@ import type { AdminFacts } from '../../../src/daemon/admin/server.ts';
 import { WaybillError } from '../../../src/errors/errors.ts';
 import { opened } from '../../support/journal/opening.ts';
 import { snapshot } from '../../support/report/snapshots.ts';
+import { noting } from '../../support/telemetry/written-events.ts';
 
 const token = 'admin-token-1';
 
@@ -29,7 +30,7 @@ async function started(
   const { directory: state } = await opened();
   const admin = new AdminServer({
     ...{ state, version: '0.1.0', settings: {}, services: {}, clock: systemClock },
-    log: { write: (event, ...[fields]) => void logged.push({ event, ...fields }) },
+    log: noting({ write: (event, ...[fields]) => void logged.push({ event, ...fields }) }),
     facts: {
       snapshot: () => snapshot(),
       metricsText: () => Promise.resolve('waybill_gaps 0\n'),

@@ -17,13 +17,13 @@ import { hasPython, resultOf, secondVerifier, verifyWithPython } from '../../sup
 import { TimeStampAuthority } from '../../../src/archive/timestamp/authority.ts';
 import { readResponse } from '../../../src/archive/timestamp/token.ts';
 import type { WritableArchiveStore } from '../../../src/archive/store.ts';
-import type { Log } from '../../../src/model/telemetry.ts';
 import { ArchiveSink } from '../../../src/sink/archive/sink.ts';
 import type { Authority as SinkAuthority } from '../../../src/sink/archive/time-stamper.ts';
 import { keyFrom, MemoryStore, seededBytes } from '../../support/archive.ts';
 import { Authority, AuthorityServer, hasOpenssl, sendReply, verifyWithOpenssl } from '../../support/time-stamp-authority.ts';
 import { VirtualClock } from '../../support/virtual-clock.ts';
 import { batchOf, contextOf, messages, ModelKept } from '../../support/sinks/sink-batches.ts';
+import { noting } from '../../support/telemetry/written-events.ts';
 
 const never = new AbortController().signal;
 const hour = 3_600_000;
@@ -67,7 +67,7 @@ describe.skipIf(!hasOpenssl || !hasPython)('time stamps of an archive', () => {
         timeOf: (token, content) => readResponse(token, { imprint: createHash('sha256').update(content).digest() }).time,
         [Symbol.asyncDispose]: () => Promise.resolve(),
       };
-      const log: Log = { write: (...[event]) => void this.events.push(event) };
+      const log = noting({ write: (...[event]) => void this.events.push(event) });
       const target = {
         name: 'memory',
         store: this.store,

@@ -28,6 +28,7 @@ import type { Served, Switches } from '../model-source.ts';
 import { base, day, hour, minute, second, uidOf, uidOfRecord } from '../records.ts';
 import { VirtualClock } from '../virtual-clock.ts';
 import { opened, source as sourceId } from '../journal/opening.ts';
+import { note } from '../telemetry/written-events.ts';
 
 export const ages: readonly Micros[] = [hour, 6 * hour, day, 3 * day, 7 * day, 14 * day, 30 * day];
 export const closeDelay = 15 * minute;
@@ -35,6 +36,7 @@ export const closeDelay = 15 * minute;
 export class Lines implements Log {
   readonly lines: { readonly level: string; readonly event: string; readonly fields: object }[] = [];
   write(event: LogEventCode, fields: object = {}): void {
+    note(event, fields);
     this.lines.push({ level: logEvents[event].level, event, fields });
   }
 }

@@ -11,11 +11,12 @@ import type { Pipeline } from '../../../src/deliver/pipeline.ts';
 import type { Journal } from '../../../src/journal/journal.ts';
 import type { DeliverJournal, Entry } from '../../../src/model/journal.ts';
 import type { Message, Sink } from '../../../src/model/sink.ts';
-import type { Log, Meters } from '../../../src/model/telemetry.ts';
+import type { Meters } from '../../../src/model/telemetry.ts';
 import type { Random } from '../../../src/model/time.ts';
 import { DeliveryClock, quiet } from '../delivery-clock.ts';
 import { openJournal, registerSink, temporary } from '../model-journal.ts';
 import { ModelReceiver } from '../model-sink.ts';
+import { noting } from '../telemetry/written-events.ts';
 
 interface Line {
   readonly level: string;
@@ -58,9 +59,9 @@ export class Loop {
   constructor(clock: DeliveryClock, journal: Journal, wish: Wish) {
     this.id = wish.id ?? 'sink';
     this.receiver = wish.receiver ?? new ModelReceiver(clock, wish);
-    const log: Log = {
+    const log = noting({
       write: (event, ...[fields]) => void this.lines.push({ level: logEvents[event].level, event, fields: fields ?? {} }),
-    };
+    });
     const meters = {
       eventsDelivered: (_sink: string, count: number) => (this.counted.sent += count),
       sinkRetried: () => undefined,

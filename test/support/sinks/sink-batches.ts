@@ -6,15 +6,13 @@ import { systemClock } from '../../../src/time/clock.ts';
 import type { SinkLoss } from '../../../src/model/sink.ts';
 import type { Position } from '../../../src/model/ledger.ts';
 import type { Batch, ResumePoint, Message } from '../../../src/model/sink.ts';
-import type { Log } from '../../../src/model/telemetry.ts';
 import type { SinkContext } from '../../../src/sink/define.ts';
-
-const silent = (): void => undefined;
-const silentLog: Log = { write: silent };
+import { noting } from '../telemetry/written-events.ts';
 
 /** The context that the daemon passes to a sink of this name. */
 export function contextOf(id: string, overrides: Partial<SinkContext> = {}): SinkContext {
-  return { id, format: 'ecs', log: silentLog, clock: systemClock, ...overrides };
+  const { log = { write: () => undefined } } = overrides;
+  return { id, format: 'ecs', clock: systemClock, ...overrides, log: noting(log) };
 }
 
 const timeOf = (seq: number): number => Date.UTC(2026, 10, 20) * 1000 + seq;

@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest';
 import { reportEndingCertificates } from '../../../src/daemon/certificates.ts';
 import { VirtualClock } from '../../support/virtual-clock.ts';
+import { noting } from '../../support/telemetry/written-events.ts';
 
 const dayMs = 86_400_000;
 
@@ -12,7 +13,7 @@ test('a certificate that ends within two weeks is logged once a day, until it is
     { target: 'sinks.siem', at: (start + 60 * dayMs) * 1_000 },
   ];
   const lines: unknown[] = [];
-  const log = { write: (event: string, fields?: object) => void lines.push({ event, at: (clock.now() - start) / dayMs, ...fields }) };
+  const log = noting({ write: (event, ...[fields]) => void lines.push({ event, at: (clock.now() - start) / dayMs, ...fields }) });
   const stop = new AbortController();
   const task = reportEndingCertificates(() => ends, clock, log, stop.signal).catch(() => undefined);
   await clock.advance(3 * dayMs + 7_200_000);

@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest';
 import { Tasks } from '../../../src/daemon/tasks.ts';
 import { VirtualClock } from '../../support/virtual-clock.ts';
+import { noting } from '../../support/telemetry/written-events.ts';
 
 const aborted = (signal: AbortSignal): Promise<void> =>
   new Promise((resolve) => {
@@ -12,7 +13,7 @@ test('a loop ends alone: its batch is abandoned after the timeout, and the other
   const clock = new VirtualClock(0);
   const events: string[] = [];
   const whole = new AbortController();
-  const tasks = new Tasks(whole.signal, clock, { write: (...[event]) => void events.push(event) });
+  const tasks = new Tasks(whole.signal, clock, noting({ write: (...[event]) => void events.push(event) }));
   const other: { stop?: AbortSignal; abandon?: AbortSignal } = {};
   tasks.start('deliver', async (stop, abandon) => {
     Object.assign(other, { stop, abandon });
@@ -50,7 +51,11 @@ test('what hangs is named at the end of shutdownTimeout, and the daemon waits no
   const clock = new VirtualClock(0);
   const lines: unknown[] = [];
   const stop = new AbortController();
-  const tasks = new Tasks(stop.signal, clock, { write: (event, ...[fields]) => void lines.push([clock.monotonic(), event, fields]) });
+  const tasks = new Tasks(
+    stop.signal,
+    clock,
+    noting({ write: (event, ...[fields]) => void lines.push([clock.monotonic(), event, fields]) }),
+  );
   const stuck = new Promise<void>(() => undefined);
   tasks.start('deliver siem', () => stuck);
   const daemon = tasks.limited(
@@ -71,7 +76,7 @@ test('a daemon that ends in time is not called hung, also with a short shutdownT
   const clock = new VirtualClock(0);
   const events: string[] = [];
   const stop = new AbortController();
-  const tasks = new Tasks(stop.signal, clock, { write: (...[event]) => void events.push(event) });
+  const tasks = new Tasks(stop.signal, clock, noting({ write: (...[event]) => void events.push(event) }));
   stop.abort(new Error('SIGTERM'));
   const released = clock.sleep(900, new AbortController().signal).then(() => 'released');
   expect(

@@ -8,6 +8,7 @@ import { unreadOf } from '../../../src/journal/queries/backfills.ts';
 import type { Micros } from '../../../src/model/time.ts';
 import { base, hour, second } from '../../support/records.ts';
 import { opened, source } from '../../support/journal/opening.ts';
+import { noting } from '../../support/telemetry/written-events.ts';
 
 const never = new AbortController().signal;
 const act = { actor: 'j.doe', reason: undefined };
@@ -25,7 +26,7 @@ async function begun(start: UnreadStartParts['settings']['start'], earliest: () 
       store: { profile, setEarliest: (at) => Promise.resolve(void (profile.earliest = at)) },
       earliest: () => Promise.resolve().then(() => ((asked += 1), earliest())),
       now: () => base + 24 * hour,
-      log: { write: (_event, ...[fields]) => void logged.push(fields) },
+      log: noting({ write: (_event, ...[fields]) => void logged.push(fields) }),
     },
     true,
   );

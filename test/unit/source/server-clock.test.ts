@@ -2,11 +2,11 @@
  * Server time by collection.md section 4; every number below is computed by hand from that text.
  */
 import { beforeEach, describe, expect, test } from 'vitest';
-import type { Log } from '../../../src/model/telemetry.ts';
 import type { Micros } from '../../../src/model/time.ts';
 import { ServerClock } from '../../../src/source/server-clock.ts';
 import type { ClockProfile } from '../../../src/source/server-clock.ts';
 import { VirtualClock } from '../../support/virtual-clock.ts';
+import { noting } from '../../support/telemetry/written-events.ts';
 
 const minute = 60_000;
 const hour = 60 * minute;
@@ -16,9 +16,7 @@ let clock: VirtualClock;
 let warnings: string[];
 let server: ServerClock;
 
-const log: Log = {
-  write: (...[event]) => void warnings.push(event),
-};
+const log = noting({ write: (...[event]) => void warnings.push(event) });
 
 function make(options: { closeDelay?: number; profile?: ClockProfile } = {}): ServerClock {
   return new ServerClock({ source: 'test', closeDelay: settle, clock, log, ...options });

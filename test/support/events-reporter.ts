@@ -1,0 +1,54 @@
+/**
+ * Compares the log events that the tests of a run provoked with the table of events. A line that lacks a required field, or has a field
+ * that the table lacks, fails the run. After all tests of `npm test` it prints the events that none of them provoked.
+ */
+import { mkdtempSync, readFileSync, readdirSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { Reporter, TestModule, Vitest } from 'vitest/node';
+import { logEvents, type LogEvent } from '../../src/model/log-events.ts';
+import { isLong } from './long-run.ts';
+
+type Noted = readonly [event: string, names: readonly string[]];
+
+export default class EventsReporter implements Reporter {
+  readonly #folder = mkdtempSync(join(tmpdir(), 'waybill-events-'));
+  #vitest: Vitest | undefined;
+
+  onInit(vitest: Vitest): void {
+    this.#vitest = vitest;
+    process.once('exit', () => rmSync(this.#folder, { recursive: true }));
+    // For written-events.ts in the workers.
+    process.env['WAYBILL_TEST_EVENTS'] = this.#folder;
+  }
+
+  async onTestRunEnd(modules: readonly TestModule[]): Promise<void> {
+    const lines = readdirSync(this.#folder).flatMap((name) => readFileSync(join(this.#folder, name), 'utf8').trimEnd().split('\n'));
+    const noted = lines.map((line) => JSON.parse(line) as Noted);
+    const wrong = new Set(noted.flatMap(faultsOf));
+    if (wrong.size > 0) {
+      process.stdout.write(`\nlog events that differ from src/model/log-events.ts:\n${[...wrong].map((line) => `  ${line}\n`).join('')}`);
+      process.exitCode = 1;
+    }
+    const provoked = new Set(noted.map(([event]) => event));
+    const missing = Object.keys(logEvents).filter((event) => !provoked.has(event));
+    if (missing.length > 0 && (await this.#isWhole(modules)))
+      process.stdout.write(`\nlog events that no test of this run provoked:\n  ${missing.join(' ')}\n`);
+  }
+
+  async #isWhole(modules: readonly TestModule[]): Promise<boolean> {
+    if (!this.#vitest || isLong || this.#vitest.config.testNamePattern) return false;
+    return modules.length === (await this.#vitest.globTestSpecifications()).length;
+  }
+}
+
+/** The differences between a noted line and the table. */
+function faultsOf([event, names]: Noted): string[] {
+  const known: LogEvent | undefined = (logEvents as Readonly<Record<string, LogEvent>>)[event];
+  if (!known) return [`${event} is not in the table`];
+  const fields = known.fields.split(' ').filter((name) => name !== '');
+  return [
+    ...names.filter((name) => !fields.includes(name) && !fields.includes(`${name}?`)).map((name) => `${event} has a field "${name}"`),
+    ...fields.filter((name) => !name.endsWith('?') && !names.includes(name)).map((name) => `${event} lacks its field "${name}"`),
+  ];
+}
