@@ -1,5 +1,4 @@
 /** Calls across a connection that clones messages: order, results, errors, and the end of the other side. */
-import { MessageChannel } from 'node:worker_threads';
 import { expect, test } from 'vitest';
 import { Channel } from '../../../src/daemon/channel.ts';
 import { WaybillError } from '../../../src/errors/errors.ts';
