@@ -98,7 +98,7 @@ export async function endsOf({ requester, paging, handoff }: Looking, signal: Ab
   } else if (total !== undefined && !isAll) {
     // The service does not sort in this order: these are the oldest records.
     const pages = Math.ceil(Math.min(total, deepest) / Math.max(1, first.records.length));
-    answers.push(await ask((paging.first ?? 1) + pages - 1, false, first.request.pageSize));
+    answers.push(await ask((paging.first ?? 0) + pages - 1, false, first.request.pageSize));
   }
   return { total, shown: answers.flatMap((answer) => answer.records.map((record) => ({ record, answer }))) };
 }

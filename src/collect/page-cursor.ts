@@ -43,6 +43,8 @@ const spareFruitlessPages = 40;
 
 export class PageCursor {
   readonly #paging: Paging;
+  /** The number of the first page; undefined until the second shows it. */
+  #first: number | undefined;
   /** The full page size of this pass. */
   #granted: number;
   /** The size of the next page. It may shrink to a divisor of the full size, so that pages stay aligned. */
@@ -75,6 +77,7 @@ export class PageCursor {
   /** @param skip  pages of the query to skip, of the present page size */
   constructor(paging: Paging, skip = 0) {
     this.#paging = paging;
+    this.#first = paging.first;
     this.#granted = this.#size = paging.size;
     this.#offset = skip * paging.size;
     this.#sparePlaces = spareFruitlessPages * paging.size;
@@ -82,11 +85,12 @@ export class PageCursor {
 
   /** The next page to request. */
   get next(): { readonly page: number | undefined; readonly pageSize: number } {
-    return { page: this.isAtStart ? this.#paging.first : this.#page, pageSize: this.#size };
+    return { page: this.isAtStart ? this.#first : this.#page, pageSize: this.#size };
   }
 
   get #page(): number {
-    return (this.#paging.first ?? 1) + this.#offset / this.#size;
+    // While the first number is unknown: too low a number repeats a page, too high a number skips one.
+    return (this.#first ?? 0) + this.#offset / this.#size;
   }
 
   /** Pages answered. */
@@ -114,6 +118,7 @@ export class PageCursor {
   /** Takes the answer to `next`. */
   answered(answer: Answer): PageStep {
     this.#places += this.#size;
+    if (this.#repeatsFirst(answer)) return { isFirst: false, isLast: false, isRestart: false };
     if (this.#isEndedBy(answer)) return 'end';
     const { length } = answer.records;
     const { total } = answer;
@@ -142,6 +147,15 @@ export class PageCursor {
     // At the start of a full page, returns to the full size.
     if (this.#size < this.#granted && this.#offset % this.#granted === 0) this.#size = this.#granted;
     return { isFirst, isLast, isRestart: false };
+  }
+
+  /** The first page was requested without a number. True if page 1 has the same records: then pages count from 1. */
+  #repeatsFirst({ records }: Answer): boolean {
+    if (this.#first !== undefined || this.isAtStart) return false;
+    const isFirst = records.length > 0 && records.every(({ uid }) => this.#received.has(uid));
+    this.#first = isFirst ? 1 : 0;
+    this.#shift = undefined;
+    return isFirst;
   }
 
   /** True if the answer shows that the page before it was the last one. */

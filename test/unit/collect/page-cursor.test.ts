@@ -92,10 +92,12 @@ test('page numbers of answers may count from another base than those of requests
   expect(cursor.answered(page([1, 2], { total: 2, page: 1 }))).toBe('end');
 });
 
-test('as long as the first page is not known it is requested without a number', () => {
+test('as long as the first page is not known it is requested without a number; page 1 shows whether it is the first or the second', () => {
   const cursor = new PageCursor({ first: undefined, size: 2 });
   expect(cursor.next).toEqual({ page: undefined, pageSize: 2 });
   cursor.answered(page([1, 2]));
+  expect(cursor.next).toEqual({ page: 1, pageSize: 2 });
+  cursor.answered(page([2, 1]));
   expect(cursor.next).toEqual({ page: 2, pageSize: 2 });
 });
 

@@ -65,6 +65,25 @@ test.each<[string, number, number, Partial<Switches>, string]>([
   expect(found.pages.flat().filter((id, i, all) => all.indexOf(id) === i)).toEqual(Array.from({ length: count }, (_, i) => i + 1));
 });
 
+test.each([0, 1].flatMap((firstPage) => (['empty', 'last', '404'] as const).map((pastEnd) => ({ firstPage, pastEnd }))))(
+  'while the first page is unknown no page is skipped: pages count from $firstPage, after the last one: $pastEnd',
+  async ({ firstPage, pastEnd }) => {
+    for (const total of ['true', 'missing'] as const)
+      for (const echo of ['page', 'nothing', 'first'] as const)
+        for (const count of [1, 2, 3, 4, 7, 8]) {
+          const it = await filled(count, 2, { firstPage, pastEnd, echo, total });
+          it.paging.first = undefined;
+          const { pages } = await run(it);
+          expect([total, echo, count, [...new Set(pages.flat())]]).toEqual([
+            total,
+            echo,
+            count,
+            Array.from({ length: count }, (_, i) => i + 1),
+          ]);
+        }
+  },
+);
+
 test('the log names the source whose page size is refused', async () => {
   const it = await filled(3, 8, { refuseAbove: 3 });
   await run(it);
