@@ -2,10 +2,23 @@
  * A feed: messages for one sink, in the order of a position of its own. The journal is the main feed; replays, retries of dead letters and
  * test events are the others, and move only their own positions. `Delivery` sends one batch of a feed at a time.
  */
+import type { DeliverJournal, Limit } from '../model/journal.ts';
 import type { Position } from '../model/ledger.ts';
 import type { Batch, DeliveryResult, Message, Rejection } from '../model/sink.ts';
+import type { Clock } from '../model/time.ts';
+import type { Acknowledger } from './acknowledger.ts';
 import type { Prepared } from './batcher.ts';
+import type { Pipeline } from './pipeline.ts';
 import type { Suspects } from './suspects.ts';
+
+export interface FeedParts {
+  readonly id: string;
+  readonly journal: DeliverJournal;
+  readonly pipeline: Pipeline;
+  readonly limit: Limit;
+  readonly acknowledger: Acknowledger;
+  readonly clock: Clock;
+}
 
 export interface Feed {
   /** `request`: each message is sent once, because a command waits for the answer. */

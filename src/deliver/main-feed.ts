@@ -1,23 +1,12 @@
 /** The entries of the journal after the position of the sink. */
-import type { DeliverJournal, Limit } from '../model/journal.ts';
-import type { Position } from '../model/ledger.ts';
-import type { Batch, DeliveryResult, Rejection } from '../model/sink.ts';
-import type { Clock } from '../model/time.ts';
-import type { Acknowledger } from './acknowledger.ts';
+import type { Batch } from '../model/sink.ts';
 import { Batches, maxUncertain, type Prepared } from './batcher.ts';
-import type { Feed } from './feed.ts';
-import type { Pipeline } from './pipeline.ts';
+import type { Feed, FeedParts } from './feed.ts';
 import { Suspects } from './suspects.ts';
 
-interface MainFeedParts {
-  readonly id: string;
-  readonly journal: DeliverJournal;
-  readonly pipeline: Pipeline;
-  readonly limit: Limit;
+interface MainFeedParts extends FeedParts {
   /** ms that a batch may wait for more messages. */
   readonly maxWait: number;
-  readonly acknowledger: Acknowledger;
-  readonly clock: Clock;
 }
 
 export class MainFeed implements Feed {
@@ -98,12 +87,7 @@ export class MainFeed implements Feed {
     this.#uncertain = Math.max(this.#uncertain, through);
   }
 
-  async acknowledge(
-    through: Position,
-    delivered: Pick<DeliveryResult, 'resumeNote'> | undefined,
-    rejections: readonly Rejection[],
-    stop: AbortSignal,
-  ): Promise<void> {
+  async acknowledge(...[through, delivered, rejections, stop]: Parameters<Feed['acknowledge']>): Promise<void> {
     const { acknowledger } = this.#parts;
     const acknowledgement = { acknowledged: through.seq, delivered: delivered && { position: through, resumeNote: delivered.resumeNote } };
     await acknowledger.acknowledge(acknowledgement, this.#sending?.entries, rejections, stop);

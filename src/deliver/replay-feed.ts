@@ -1,32 +1,23 @@
 /** A replay: entries of the journal, or records of an archive, sent again. The state stores its progress with each batch. */
 import { codeOf, messageOf } from '../errors/errors.ts';
-import type { ArchivedRecords, DeliverJournal, Entry, Limit, Replay, ReplayProgress } from '../model/journal.ts';
-import type { Position } from '../model/ledger.ts';
-import type { Batch, DeliveryResult, FeedPosition, Rejection } from '../model/sink.ts';
+import type { ArchivedRecords, Entry, Limit, Replay, ReplayProgress } from '../model/journal.ts';
+import type { Batch, FeedPosition } from '../model/sink.ts';
 import type { Log } from '../model/telemetry.ts';
-import type { Clock } from '../model/time.ts';
-import type { Acknowledger } from './acknowledger.ts';
 import { EmptyArchive, type ArchiveSource } from './archive-source.ts';
 import { Batches, type Prepared } from './batcher.ts';
-import type { Feed } from './feed.ts';
+import type { Feed, FeedParts } from './feed.ts';
 import type { Pauses } from './pauses.ts';
 import type { Pipeline } from './pipeline.ts';
 import type { RetryPolicy } from './retry-policy.ts';
 import { Suspects } from './suspects.ts';
 
-interface ReplayFeedParts {
-  readonly id: string;
+interface ReplayFeedParts extends FeedParts {
   readonly replay: Replay;
   /** Of a replay from an archive. */
   readonly source: ArchiveSource;
   /** Of reading the archive: the sink itself does not fail. */
   readonly retryPolicy: RetryPolicy;
-  readonly journal: DeliverJournal;
-  readonly pipeline: Pipeline;
-  readonly limit: Limit;
-  readonly acknowledger: Acknowledger;
   readonly pauses: Pauses;
-  readonly clock: Clock;
   readonly log: Log;
 }
 
@@ -112,12 +103,7 @@ export class ReplayFeed implements Feed {
   }
 
   /** The archive keeps a rejected record: it becomes no dead letter, because its line is no entry of the journal. */
-  async acknowledge(
-    through: Position,
-    delivered: Pick<DeliveryResult, 'resumeNote'> | undefined,
-    rejections: readonly Rejection[],
-    stop: AbortSignal,
-  ): Promise<void> {
+  async acknowledge(...[through, delivered, rejections, stop]: Parameters<Feed['acknowledge']>): Promise<void> {
     const { id, acknowledger, journal, log } = this.#parts;
     const sending = this.#sending;
     if (!sending) return;

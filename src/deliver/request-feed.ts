@@ -1,25 +1,15 @@
 /** Requests of an operator whose commands wait for the answer: retries of dead letters, and test events. Each message is sent once. */
 import { codeOf, WaybillError, messageOf } from '../errors/errors.ts';
-import type { DeliverJournal, Limit, Operation } from '../model/journal.ts';
-import type { Position } from '../model/ledger.ts';
-import type { Batch, DeliveryResult, FeedPosition, Message, Rejection } from '../model/sink.ts';
+import type { Limit, Operation } from '../model/journal.ts';
+import type { Batch, FeedPosition, Message, Rejection } from '../model/sink.ts';
 import type { Meters } from '../model/telemetry.ts';
-import type { Clock } from '../model/time.ts';
-import type { Acknowledger } from './acknowledger.ts';
 import type { Prepared } from './batcher.ts';
-import type { Feed } from './feed.ts';
+import type { Feed, FeedParts } from './feed.ts';
 import type { Pauses } from './pauses.ts';
-import type { Pipeline } from './pipeline.ts';
 import { Suspects } from './suspects.ts';
 
-interface RequestFeedParts {
-  readonly id: string;
-  readonly journal: DeliverJournal;
-  readonly pipeline: Pipeline;
-  readonly limit: Limit;
-  readonly acknowledger: Acknowledger;
+interface RequestFeedParts extends FeedParts {
   readonly pauses: Pauses;
-  readonly clock: Pick<Clock, 'now' | 'monotonic'>;
   readonly meters: Pick<Meters, 'eventsDelivered'>;
 }
 
@@ -140,13 +130,7 @@ export class RequestFeed implements Feed {
     return { ...part, through: journal.sinkProgress(id).delivered, uncertain: true, feed: { feed, at: part.through.seq, sent } };
   }
 
-  async acknowledge(
-    through: Position,
-    delivered: Pick<DeliveryResult, 'resumeNote'> | undefined,
-    rejections: readonly Rejection[],
-    stop: AbortSignal,
-    left: readonly Message[] = [],
-  ): Promise<void> {
+  async acknowledge(...[through, delivered, rejections, stop, left = []]: Parameters<Feed['acknowledge']>): Promise<void> {
     const request = this.#current;
     if (!request) return;
     for (const message of request.left.filter(({ seq }) => seq <= through.seq && !left.some((each) => each.seq === seq))) {

@@ -35,11 +35,6 @@ export class History {
     this.#wake = wake;
   }
 
-  /** The parts of a period that the ledger of a source does not cover. */
-  uncovered(id: string, span: Window): Window[] {
-    return uncovered(this.#known(id).ranges, span);
-  }
-
   /** Adds the uncovered parts of a period as backfills. @returns the parts; none when the ledger covers the period */
   add(id: string, span: Window, order: Omit<BackfillOrder, 'asked' | 'paused'>, operation: GapOperation): Window[] {
     const source = this.#known(id);

@@ -274,10 +274,6 @@ export class SinkPositions {
     this.#pending.set(id, { acknowledged: acknowledgement.acknowledged, delivered });
   }
 
-  get waiting(): boolean {
-    return this.#pending.size > 0;
-  }
-
   /** Commits an acknowledgement with its dead letters, and all pending acknowledgements. */
   now(
     id: string,

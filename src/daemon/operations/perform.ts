@@ -6,13 +6,9 @@ import { operationSchema, type OperationResult, type ConfiguredSinks, type Colle
 import { performOnSink } from './sinks.ts';
 
 /** The log fields of a completed request. */
-export function operationOf(given: unknown): {
-  operation: string;
-  source?: string;
-  sink?: string;
-  actor: string;
-  reason: string | undefined;
-} {
+type Performed = Record<'operation' | 'actor', string> & Partial<Record<'source' | 'sink' | 'reason', string | undefined>>;
+
+export function operationOf(given: unknown): Performed {
   const parsed = operationSchema.parse(given);
   const { operation, actor, reason } = parsed;
   return { operation, ...('source' in parsed ? { source: parsed.source } : { sink: parsed.sink }), actor, reason };

@@ -1,23 +1,15 @@
 /** The start of the ledger of a new source. */
-import type { Requester } from '../../collect/requester.ts';
 import { earliest } from '../../collect/earliest.ts';
-import type { Paging } from '../../collect/page-size.ts';
+import type { SourceAccess } from '../../collect/source-access.ts';
 import { wholeSecond } from '../../collect/windows.ts';
 import type { SourceConfig } from '../../config/load.ts';
-import type { ServerClock } from '../../model/source.ts';
-import type { Log } from '../../model/telemetry.ts';
-import type { Clock, Micros } from '../../model/time.ts';
+import type { Micros } from '../../model/time.ts';
 import { microsToIso } from '../../record/timestamp.ts';
 import type { UnboundedQuery } from '../../source/unbounded-query.ts';
 
-interface StartParts {
-  readonly settings: Pick<SourceConfig, 'id' | 'start' | 'closeDelay'>;
-  readonly requester: Requester;
-  readonly paging: Paging;
+interface StartParts extends SourceAccess {
+  readonly settings: Pick<SourceConfig, 'start'>;
   readonly unboundedQuery: Pick<UnboundedQuery, 'isWhole' | 'widen'>;
-  readonly serverClock: Pick<ServerClock, 'now' | 'agreed'>;
-  readonly clock: Clock;
-  readonly log: Log;
   /** Called with the condition that delays the start, for status and probes; with undefined when nothing delays it. */
   readonly awaits: (message: string | undefined) => void;
 }
@@ -34,8 +26,8 @@ const pollMs = 2_000;
 
 /** Waits until the start is known. @returns a whole second, µs */
 export async function startOf(parts: StartParts, signal: AbortSignal): Promise<Micros> {
-  const { settings, requester, paging, log } = parts;
-  const { id, start, closeDelay } = settings;
+  const { settings, sourceId, requester, paging, closeDelay, log } = parts;
+  const { start } = settings;
   switch (start.kind) {
     case 'instant':
       return wholeSecond(start.at);
@@ -45,8 +37,8 @@ export async function startOf(parts: StartParts, signal: AbortSignal): Promise<M
       return wholeSecond((await serverTime(parts, signal)) - start.ms * 1000);
     case 'earliest': {
       await untilUnbounded(parts, signal);
-      const found = await earliest(requester, paging, await serverTime(parts, signal), closeDelay * 1000, signal);
-      log.write('source.ledger_started', { source: id, start: microsToIso(found.start), reason: found.message });
+      const found = await earliest(requester, paging, await serverTime(parts, signal), closeDelay, signal);
+      log.write('source.ledger_started', { source: sourceId, start: microsToIso(found.start), reason: found.message });
       return found.start;
     }
   }
@@ -58,7 +50,7 @@ export async function startOf(parts: StartParts, signal: AbortSignal): Promise<M
  * future misses records.
  */
 async function serverTime(parts: StartParts, signal: AbortSignal): Promise<Micros> {
-  const { settings, requester, paging, serverClock, clock, log, awaits } = parts;
+  const { sourceId, requester, paging, serverClock, clock, log, awaits } = parts;
   const startedAt = clock.monotonic();
   const now = (): Micros => serverClock.now() ?? clock.now() * 1000;
   let isLogged = false;
@@ -67,7 +59,7 @@ async function serverTime(parts: StartParts, signal: AbortSignal): Promise<Micro
       `cannot start the ledger yet: the time of the service is ${microsToIso(now())}, of this machine ` +
       `${microsToIso(clock.now() * 1000)}; waiting up to ten minutes for a difference below one hour`;
     awaits(message);
-    if (!isLogged) log.write('source.start_pending', { source: settings.id, detail: message });
+    if (!isLogged) log.write('source.start_pending', { source: sourceId, detail: message });
     isLogged = true;
     await clock.sleep(pollMs, signal);
     await requester.count({}, paging.first, signal);
@@ -78,13 +70,13 @@ async function serverTime(parts: StartParts, signal: AbortSignal): Promise<Micro
 }
 
 /** Waits until the service answers the unbounded query: otherwise a ledger from the earliest record would miss older records. */
-async function untilUnbounded({ settings, unboundedQuery, clock, log, awaits }: StartParts, signal: AbortSignal): Promise<void> {
+async function untilUnbounded({ sourceId, unboundedQuery, clock, log, awaits }: StartParts, signal: AbortSignal): Promise<void> {
   if (unboundedQuery.isWhole) return;
   const message =
     'cannot start the ledger at the earliest record: the service does not answer a query for all records, only a query for the last day; ' +
     'trying again every minute; or set sources[].start to a time';
   awaits(message);
-  log.write('source.start_unknown', { source: settings.id, detail: message });
+  log.write('source.start_unknown', { source: sourceId, detail: message });
   while (!unboundedQuery.isWhole) {
     await clock.sleep(widenMs, signal);
     await unboundedQuery.widen(signal);

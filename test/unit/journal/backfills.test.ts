@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { uncovered } from '../../../src/journal/sources.ts';
-import { backfillsOf } from '../../../src/journal/queries/backfills.ts';
+import { backfillsOf, uncoveredOf } from '../../../src/journal/queries/backfills.ts';
 import { operationsOf } from '../../../src/journal/queries/operations.ts';
 import { sourcesOf } from '../../../src/journal/queries/stored.ts';
 import { base, collected, day, hour, minute, second } from '../../support/records.ts';
@@ -153,7 +153,7 @@ describe('cancelling', () => {
     await journal.append(pageOf([collected(1, base + second)]));
     expect(journal.history.cancel(source, base - hour, undefined, operation)).toBe(base - hour);
     expect(journal.backfills(source)).toEqual([]);
-    expect(journal.history.uncovered(source, { from: base - hour, to: base })).toHaveLength(1);
+    expect(uncoveredOf(journal.db, source, { from: base - hour, to: base })).toHaveLength(1);
   });
 
   test('the range ends after the last collected record, so that adding it again sends nothing twice', async () => {
@@ -204,7 +204,7 @@ describe('cancelling', () => {
     await it.close();
     const { journal } = await opened(it);
     expect(journal.history.cancel(source, base - hour, undefined, operation)).toBe(base - minute + second);
-    expect(journal.history.uncovered(source, { from: base - hour, to: base })).toEqual([{ from: base - minute + second, to: base }]);
+    expect(uncoveredOf(journal.db, source, { from: base - hour, to: base })).toEqual([{ from: base - minute + second, to: base }]);
   });
 
   test('the range does not end inside the window that is being read', async () => {
