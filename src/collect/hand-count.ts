@@ -35,7 +35,7 @@ const maxPages = 5;
 const maxAttempts = 3;
 const pauseMs = 2_000;
 
-export interface Counting {
+interface Counting {
   readonly requester: Pick<Requester, 'ask' | 'count'>;
   readonly paging: Paging;
   readonly clock: Pick<Clock, 'sleep'>;

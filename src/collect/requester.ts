@@ -31,7 +31,7 @@ export interface Answer {
 }
 
 /** The health of the connection to a source, for status and probes. */
-export interface SourceHealth {
+interface SourceHealth {
   /** The last failure, until an answer arrives. */
   trouble: (SourceFailure & { readonly code: ErrorCode | undefined }) | undefined;
   lastSuccess: Micros | undefined;

@@ -57,8 +57,8 @@ test.runIf(process.platform === 'linux')('starts in a process of low priority, a
     const worker = new Worker('./src/daemon/admin/thread.ts', { workerData: data, execArgv: [] });
     worker.once('error', (thrown) => { throw thrown; });
     const listen = { place: 'network', listen: '127.0.0.1:0', tokens: [] };
-    worker.postMessage([{ kind: 'call', id: 1, to: 'admin', method: 'listen', args: [listen] }]);
-    worker.once('message', ([{ kind }]) => {
+    worker.postMessage({ kind: 'call', id: 1, method: 'listen', args: [listen] });
+    worker.once('message', ({ kind }) => {
       const niceness = (task) => Number(readFileSync('/proc/self/task/' + task + '/stat', 'utf8').split(') ')[1].split(' ')[16]);
       console.log(JSON.stringify({ kind, lowest: Math.min(...readdirSync('/proc/self/task').map(niceness)) }));
       process.exit();
