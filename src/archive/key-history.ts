@@ -5,7 +5,7 @@ import { keyName, openNote, parseVerifier, type Verifier } from './signed-note.t
 import type { ArchiveStore } from './store.ts';
 import { checkpointNumbers } from './stored-log.ts';
 
-export interface KeySpan {
+interface KeySpan {
   readonly key: Verifier;
   readonly first: number;
   /** Undefined: it signs now. */

@@ -105,7 +105,7 @@ export interface HoldOrder {
   readonly to: Micros | null;
 }
 
-export interface ReleaseOrder {
+interface ReleaseOrder {
   readonly operation: 'archive release';
   readonly archive: string;
   readonly case: string;

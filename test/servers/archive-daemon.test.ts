@@ -6,6 +6,7 @@
 import { generateKeyPairSync } from 'node:crypto';
 import { readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { GetObjectLegalHoldCommand, ListObjectsV2Command } from '@aws-sdk/client-s3';
 import { expect, test } from 'vitest';
 import { archivedRecords, publicKeyPath } from '../support/archive-files.ts';
 import { ago, caughtUp, configure, Daemon, settled, sourceOf } from '../support/e2e-daemon.ts';
@@ -73,6 +74,56 @@ test(
       expect([code, JSON.parse(stdout)]).toMatchObject([0, { result: 'intact', records: truth.length }]);
       if (hasPython) expect(verifyWithPython('--directory', directory, '--key', publicKeyPath(directory))).toMatchObject({ code: 0 });
       else await annotate('verify.py is skipped: python3 or openssl is missing');
+    });
+  },
+);
+
+test(
+  'a hold sets a legal hold on segments of the bucket, and prune leaves what the bucket locks',
+  { timeout: 300_000 },
+  async ({ skip }) => {
+    if (missing !== undefined) return skip(missing);
+    await using server = await S3Server.start('versitygw');
+    await server.createBucket('audit');
+    await inPlace('archive-bucket-hold', async (place) => {
+      const service = await Service.start(place, '--records', '100', '--span', '9m');
+      writeFileSync(place.path('key.pem'), generateKeyPairSync('ed25519').privateKey.export({ format: 'pem', type: 'pkcs8' }));
+      const { accessKeyId, secretAccessKey } = S3Server;
+      const s3 = { bucket: 'audit', prefix: 'production', region: 'us-east-1', endpoint: server.endpoint, objectLock: '1d' };
+      const archive = { id: 'archive', type: 'archive', signingKey: '${file:./key.pem}', batch: { maxRecords: 20, maxWait: '200ms' } };
+      configure(place, [sourceOf(service, ago(600_000))], [{ ...archive, s3: { ...s3, accessKeyId, secretAccessKey } }]);
+      const daemon = new Daemon(place);
+      await caughtUp(daemon, service, patient);
+      const holds = async (): Promise<string[]> => {
+        const { Contents = [] } = await server.s3.send(new ListObjectsV2Command({ Bucket: 'audit', Prefix: 'production/segments/' }));
+        const held: string[] = [];
+        for (const { Key } of Contents) {
+          const answer = await server.s3.send(new GetObjectLegalHoldCommand({ Bucket: 'audit', Key })).catch(() => undefined);
+          if (answer?.LegalHold?.Status === 'ON') held.push(Key ?? '');
+        }
+        return held;
+      };
+      const order = (...args: string[]) => place.waybill('archive', ...args, '--sink', 'archive', '--yes');
+      expect(await holds()).toEqual([]);
+      const held = await order('hold', '--case', '2026-114', '--from', '2020-01-01', '--json');
+      expect(held.code, held.stderr).toBe(0);
+      expect((await holds()).length).toBeGreaterThan(3);
+      const isSigned = async (name: string): Promise<true | undefined> =>
+        (await place.waybill('archive', 'export', '--sink', 'archive')).stdout.includes(`\\"operation\\":\\"${name}\\"`) || undefined;
+      await until('the signed hold', patient, () => isSigned('archive hold'));
+      const before = new Date().toISOString();
+      // Everything is held.
+      expect(await order('prune', '--before', before, '--reason', '13 months')).toMatchObject({ code: 0, stderr: expect.stringContaining('nothing to remove') as string }); // prettier-ignore
+      const released = await order('hold', '--case', '2026-114', '--release');
+      expect(released.code, released.stderr).toBe(0);
+      expect(await holds()).toEqual([]);
+      await until('the signed release', patient, () => isSigned('archive release'));
+      const pruned = await order('prune', '--before', before, '--reason', '13 months');
+      expect(pruned.code, pruned.stderr).toBe(0);
+      expect(pruned.stdout).toContain('ordered');
+      expect(await daemon.logged('archive.removal_failed', patient)).toMatchObject({ sink: 'archive' });
+      expect((await place.waybill('archive', 'verify', '--sink', 'archive')).code).toBe(0);
+      expect(await daemon.stop()).toMatchObject({ code: 0 });
     });
   },
 );

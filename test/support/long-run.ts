@@ -26,6 +26,8 @@ export const longOnly = [
   'test/contract/sinks/file-kill.test.ts',
   'test/documented-examples.test.ts',
   'test/e2e/access.test.ts',
+  'test/e2e/archive-prune.test.ts',
+  'test/e2e/archive-replaced.test.ts',
   'test/e2e/archive-replay.test.ts',
   'test/e2e/archive.test.ts',
   'test/e2e/backup.test.ts',
