@@ -12,7 +12,7 @@ import ts from 'typescript';
 
 const root = resolve(process.argv[2] ?? resolve(import.meta.dirname, '../..'));
 const loadedByPath =
-  /^(vitest|stryker|eslint|dependency-cruiser)\.|^test\/support\/(skip-reporter|long-first|shared-certificates|built-program)\.ts$|^src\/main\.ts$|\.d\.ts$/;
+  /^(vitest|stryker|eslint|dependency-cruiser)\.|^test\/support\/(skip-reporter|events-reporter|long-first|shared-certificates|built-program)\.ts$|^src\/main\.ts$|\.d\.ts$/;
 
 const { config } = ts.readConfigFile(resolve(root, 'tsconfig.json'), (path) => ts.sys.readFile(path)) as { config: unknown };
 const { options, fileNames } = ts.parseJsonConfigFileContent(config, ts.sys, root);
