@@ -78,7 +78,11 @@ test('an archive is pruned up to a time, without what a case holds, and a signed
     expect(await place.waybill('archive', 'hold', '--sink', 'archive', '--case', 'other', '--release', '--yes')).toMatchObject({ code: 2 });
     await run('hold', '--case', '2026-114', '--release');
     await archived('archive release');
+    // Without a daemon, the state keeps the order, and the next start carries it out.
+    expect(await daemon.stop()).toMatchObject({ code: 0 });
     await run('prune', '--before', before, '--reason', 'the case has ended');
+    expect(segments()).toContain(held);
+    const restarted = new Daemon(place);
     await until('the held segment is removed', patience, () => (segments().includes(held) ? undefined : true));
     const orders = await archived('archive prune', 1);
     // The newest order names every line that an order removed.
@@ -91,18 +95,12 @@ test('an archive is pruned up to a time, without what a case holds, and a signed
     const { findings } = JSON.parse(verified.stdout) as { readonly findings: readonly { readonly message: string }[] };
     expect(findings[0]?.message).toMatch(/^operation \d+ removed it: m\.weber, .*13 months/);
 
-    // What remains is read, and the daemon goes on with it, also after a restart.
-    const restarted = await restart(daemon, place);
+    // What remains is read, and the daemon goes on with it.
     await service.set({ rate: 20 });
     await restarted.logged('sink.first_delivery', patience);
     expect(await restarted.stop()).toMatchObject({ code: 0 });
   }),
 );
-
-async function restart(daemon: Daemon, place: ConstructorParameters<typeof Daemon>[0]): Promise<Daemon> {
-  expect(await daemon.stop()).toMatchObject({ code: 0 });
-  return new Daemon(place);
-}
 
 function isIn(time: string, from: string, to: string): boolean {
   const at = Date.parse(`${time.slice(0, 23)}Z`);
