@@ -199,9 +199,10 @@ text_of_lines = lambda numbers: 'line %d' % numbers[0] + (' and %d more' % (len(
 iso = lambda at: datetime.datetime.fromtimestamp(at // 1_000_000, datetime.timezone.utc).isoformat()[:19] + 'Z'
 
 class Verification:
-    def __init__(self, store, keys, authorities=None, now=None, removed_before=None, begin=None, end=None):
+    def __init__(self, store, keys, authorities=None, now=None, removed_before=None, begin=None, end=None, within=None, key_until=None, fresh_since=None):
         self.store, self.keys, self.authorities, self.now = store, keys, authorities, now or time.time()
-        self.removed_before, self.begin, self.end = removed_before, begin, end  # Microseconds since 1970.
+        self.removed_before, self.begin, self.end, self.key_until, self.fresh_since = removed_before, begin, end, key_until, fresh_since  # Microseconds since 1970.
+        self.within, self.archived, self.tokens = within or 2 * DAY, [], []
         self.findings, self.log, self.segments, self.stamped, self.missing, self.orders = [], Log([[], []]), {}, {}, [], []
         self.records, self.windows, self.position, self.selections, self.is_filtered = {}, {}, None, [], False
         self.sources, self.skipped, self.begins_at, self.oldest, self.latest, self.counts = set(), set(), -1, None, 0, collections.Counter()
@@ -231,7 +232,7 @@ class Verification:
         len(stored := known('checkpoints/')) == int('0' + ''.join(stored[-1:])[12:]) or names.update(filter(stored[-1].__gt__, self.store.list()))
         others = {re.sub('^index/.*', 'index/', name) for name in names if not KNOWN.fullmatch(name)}
         self.findings += [('note', name, 'it was not checked, and is no evidence') for name in sorted(others)]
-        signed, steps, count, present, replaced, last = [(None, 0, None)], [], 0, set(), set(), 0
+        signed, steps, count, present, replaced, last = [(None, 0, None, [])], [], 0, set(), set(), 0
         for number in [int(name[12:]) for name in known('checkpoints/')] or [1]:
             number == last + 1 or steps.append(self.find('altered', 'checkpoints/%010d' % (last + 1), 'it is missing'))
             name, last = 'checkpoints/%010d' % number, number
@@ -241,10 +242,15 @@ class Verification:
             if found and found[3] and (not valid or found[0] != (signed[-1][0] or found[0]) or found[1] <= signed[-1][1]):
                 steps[-1] = self.find('altered', name, 'it does not continue the checkpoint before')
             elif valid:
-                signed.append(found[:3])
+                signed.append(found)
                 count = len(steps)
                 not present or valid & present or self.find('unproven', name, 'no checkpoint links its key to the one before')
                 replaced, present = (replaced | present, valid - present) if valid - present else (replaced, present)  # The former key ends.
+        used = {key for _, _, _, signers in signed[1:] for key in signers}
+        if not used and stored: self.find('unproven', '--key', 'no key of --key signed a checkpoint: this is not the archive of these keys')
+        for key in [key for key in self.keys if used and key[0] == signed[-1][0] and key[:2] not in used]:  # A file may have keys of more archives.
+            self.find('unproven', '--key', '"%s+%s" signed no checkpoint: the archive may have been cut before the change to this key' % key[:2])
+        signed = [found[:3] for found in signed]
         copy = Verification(self.store, self.keys).checkpoint('checkpoint', copy)
         self.copy = copy[:3] if copy and copy[3] else (None, 0, None)
         if self.copy[1] > signed[-1][1]:
@@ -261,6 +267,11 @@ class Verification:
         elsewhere = self.checkpoint('--since', since) if since is not None else None
         confirmed = elsewhere[1] if elsewhere and elsewhere[:3] in signed else 0
         elsewhere and elsewhere[3] and not confirmed and self.find('altered', '--since', 'the archive does not contain this checkpoint')
+        size, dated = len(self.log[0]), max([confirmed if elsewhere and elsewhere[3] else 0, *(lines for at, lines in self.tokens if at < (self.key_until or 0))])
+        if self.key_until is not None and dated < size:
+            self.find('unproven', '--key-until', 'neither a time stamp nor --since dates the last %d of %d lines before' % (size - dated, size))
+        for name, newest in ('line', self.archived[-1:]), ('time stamp', self.tokens[-1:]):
+            if self.fresh_since is not None and newest and newest[0][0] < self.fresh_since: self.find('unproven', '--fresh', 'the newest %s is of %s' % (name, iso(newest[0][0])))
         return '%d lines' % len(self.log[0]), confirmed if elsewhere and elsewhere[3] else 0
 
     def check_stamps(self, names, first, later=()):  # Valid at its time, and when a later one covers it, or now (RFC 4998). Only TST info is signed.
@@ -284,7 +295,17 @@ class Verification:
                 self.find('note', name, 'its certificate ends within 30 days: another one must cover it before')
             later = ((int(name[11:-4]), at, name), *later)
         self.findings[first:] = reversed(self.findings[first:])
-        later or self.authorities is None or self.find('unproven', 'timestamps/', 'no time stamp is valid')
+        if self.authorities is None: return
+        later or self.find('unproven', 'timestamps/', 'no time stamp is valid')
+        sizes = {number: size for _, number, size in self.archived}
+        self.tokens = [(at * 1_000_000, sizes.get(number, 0)) for number, at, _ in later]
+        # Who writes an archive anew can have it stamped only now: its lines are stamped later than they say that they were archived.
+        numbers = [number for number, _, _ in later]
+        first = [(at, bisect.bisect_left(numbers, number)) for at, number, _ in self.archived] if later else []
+        self.age = max([0, *(self.tokens[token][0] - at for at, token in first if token < len(numbers))])
+        waiting = min([self.archived[-1][0], *(at for at, token in first if token == len(numbers))]) if first else 0
+        self.age > self.within and self.find('unproven', 'timestamps/', 'lines were first stamped %d h after they were archived' % (self.age // (DAY // 24)))
+        first and self.archived[-1][0] - waiting > self.within and self.find('unproven', 'timestamps/', 'no time stamp covers the lines archived since %s' % iso(waiting))
 
     def follow_all(self, steps):
         uncommitted = {name for names in self.segments.values() for name in names}
@@ -355,6 +376,7 @@ class Verification:
         self.position, self.is_filtered = last, self.is_filtered or last['filtered']
         self.selections += [last] if not self.selections or self.selections[-1]['sources'] != last['sources'] else []
         (stamp := last.get('timestamp')) and self.stamped.setdefault('timestamps/%010d.tsr' % stamp['checkpoint'], (stamp['sha256'], number))
+        self.archived.append((micros(last['at']), number, len(self.log[0])))
         self.check_content(name, lines, micros(last['at']), not filtered and last['filtered'])
         self.orders += [(line, order) for line in lines if line['kind'] == 'operation' for order in [order_of(line, origin)] if order]
         missing = [each for each in self.missing if each['next'] is None]
@@ -469,16 +491,22 @@ def main():
     parser.add_argument('--key', required=True, action='extend', type=key_file)
     files = (place, '--directory', Directory), (place, '--proof', binary), (parser, '--since', content), (parser, '--timestamp-ca', certificate_file)
     for group, name, read in files: group.add_argument(name, type=read)
-    parser.add_argument('--retention', type=duration, metavar='D', help='segments older than this may be missing, e.g. 400d')
-    parser.add_argument('--from', type=bound, dest='begin', metavar='T', help='each window of a period: a time, a day or a month')
-    parser.add_argument('--to', type=functools.partial(bound, is_end=True), dest='end', metavar='T')
+    arguments = ('--retention', duration, 'segments older than this may be missing, e.g. 400d'), ('--stamped-within', duration, 'default 48h'), (
+        '--from', bound, 'each window of a period: a time, a day or a month'), ('--to', functools.partial(bound, is_end=True), 'its end'), (
+        '--key-until', bound, 'a key was stolen then'), ('--fresh', duration, 'the newest line and time stamp must not be older')
+    for name, read, text in arguments: parser.add_argument(name, type=read, help=text)
     options = parser.parse_args()
     since = options.since and options.since.replace(b'\r\n', b'\n').removeprefix(b'\xef\xbb\xbf').strip() + b'\n'  # Mail and editors change them.
     options.directory and not options.directory.is_dir() and parser.error('"%s" is not a directory' % options.directory)
     since is None or '\n\n\u2014 '.encode() in since or parser.error('--since is not a checkpoint with a signature')
-    options.directory or not (since or options.timestamp_ca) or parser.error('--proof needs no archive: leave out --since and --timestamp-ca')
-    removed_before = None if options.retention is None else int(time.time() * 10 ** 6) - options.retention
-    verification, counts = Verification(options.directory, options.key, options.timestamp_ca, None, removed_before, options.begin, options.end), ('0 lines', 0)
+    given = vars(options)
+    others = [name for name in given if name not in ('key', 'directory', 'proof') and given[name] is not None]
+    options.directory or not others or parser.error('--proof needs no archive: leave out ' + ', '.join(others))
+    now, (begin, end) = int(time.time() * 10 ** 6), (given['from'], options.to)
+    begin is None or end is None or begin < end or parser.error('the end of the period is not after its start')
+    before = lambda span: None if span is None else now - span
+    verification, counts = Verification(options.directory, options.key, options.timestamp_ca, None, before(options.retention), begin, end,
+                                        options.stamped_within, options.key_until, before(options.fresh)), ('0 lines', 0)
     try:
         counts = verification.run(since) if options.directory else verification.prove(options.proof)
     except OSError as error:
@@ -486,7 +514,17 @@ def main():
     # Whoever may write files may give them names with control characters.
     sys.stdout.writelines(ascii('%s %s: %s' % finding)[1:-1] + '\n' for finding in verification.findings)
     result = next((each for each in ('altered', 'unproven') if each in [finding[0] for finding in verification.findings]), 'intact')
-    print('%s: %s checked; confirmed by a checkpoint from elsewhere (--since): %s' % (result, counts[0], counts[1] if since else 'none given'))
+    if options.directory:
+        proven = sum(reason is None and not is_altered for _, (reason, is_altered) in verification.windows.values())
+        missing = len(verification.skipped - {*verification.windows})
+        print('windows: %d proven, %d not checked because lines are missing, %d in doubt' % (proven, missing, len(verification.windows) - proven))
+        if verification.archived: print('the newest line was archived on %s' % iso(verification.archived[-1][0]))
+    if verification.tokens:
+        at, lines = verification.tokens[-1]
+        text = '%d time stamps: %d of %s existed on %s, and each was stamped within %d h of its archiving'
+        print(text % (len(verification.tokens), lines, counts[0], iso(at), -(-verification.age // (DAY // 24))))
+    print('%s%s: %s checked; confirmed by a checkpoint from elsewhere (--since): %s' % (
+        result, ' for what remains' if result == 'intact' and options.directory and missing else '', counts[0], counts[1] if since else 'none given'))
     return {'intact': 0, 'altered': 1, 'unproven': 3}[result]
 
 if __name__ == '__main__':

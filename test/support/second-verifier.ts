@@ -6,6 +6,7 @@ import { spawn, spawnSync } from 'node:child_process';
 import type { Socket } from 'node:net';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
+import type { TimeStampOptions } from '../../src/archive/verify/timestamps.ts';
 import type { VerifyOptions } from '../../src/archive/verify/verify.ts';
 
 /** The new bytes of a file by its path; null: the file is deleted. `--since` is a checkpoint from elsewhere for this copy. */
@@ -68,7 +69,8 @@ export function secondVerifier(
     readonly roots?: string | undefined;
     /** Wall clock in seconds; default: now. */
     readonly now?: number | undefined;
-  } & Pick<VerifyOptions, 'removedBefore' | 'from' | 'to'>,
+  } & Pick<VerifyOptions, 'removedBefore' | 'from' | 'to' | 'keyUntil' | 'freshSince'> &
+    Pick<TimeStampOptions, 'within'>,
   copies: readonly Changes[] = [{}],
 ): Promise<readonly Judgement[]> {
   const since = options.since && Buffer.from(options.since).toString('base64');

@@ -1,7 +1,7 @@
 """Runs content/archive/verify.py on many archives and proofs: one process for many tests, because its start takes longer than its work.
 
 Each line of standard input is a JSON object. {"files": {path: base64}, "key": text, "since": base64, "roots": PEM, "now": seconds,
-"removedBefore", "from", "to": microseconds}
+"removedBefore", "from", "to", "within", "keyUntil", "freshSince": microseconds}
 sets the archive and has no answer; {"changes": {path: base64 or null}} judges a changed copy of it, where "--since" is the checkpoint from elsewhere for this copy; {"proof": text, "key": text} judges a file of proofs. {"writes": [[path, base64]], "begin": n, "at": k, "end": m, "key": text} judges a directory
 that has the first n of these writes, and those up to m right before operation k of verify.py. The answer is one line: the severity and object of
 each finding, as JSON.
@@ -86,7 +86,7 @@ for line in sys.stdin:
     request = json.loads(line)
     if 'files' in request:
         files, keys, roots, now = decoded(request['files']), keys_of(request), request.get('roots'), request.get('now')
-        others = [request.get(name) for name in ('removedBefore', 'from', 'to')]
+        others = [request.get(name) for name in ('removedBefore', 'from', 'to', 'within', 'keyUntil', 'freshSince')]
         since = base64.b64decode(request['since']) if 'since' in request else None
         continue
     if 'writes' in request:

@@ -55,7 +55,20 @@ export async function readCheckpoints(store: ArchiveStore, verifiers: readonly V
     }
   }
   if (last === 0) findings.altered(checkpointPath(1), 'it is missing: there is no archive, or all of its checkpoints are missing');
+  else judgeKeys(signed, verifiers, findings);
   return { signed, steps, last };
+}
+
+/** Whoever stole a former key can cut an archive before the change of key, and go on alone: then a later key signed nothing. */
+function judgeKeys(signed: readonly SignedCheckpoint[], verifiers: readonly Verifier[], findings: Findings): void {
+  const used = new Set(signed.flatMap(({ signedBy }) => signedBy));
+  const origin = signed.at(-1)?.origin;
+  // A key file may have the keys of more archives.
+  const unused = verifiers.filter((key) => key.name === origin && !used.has(keyName(key))).map(keyName);
+  if (used.size === 0) findings.unproven('--key', 'no key of --key signed a checkpoint: this is not the archive of these keys');
+  else
+    for (const key of unused)
+      findings.unproven('--key', `"${key}" signed no checkpoint: the archive may have been cut before the change to this key`);
 }
 
 function missing(count: number): string {

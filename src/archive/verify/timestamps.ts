@@ -19,6 +19,8 @@ export interface TimeStampOptions {
   readonly roots: readonly X509Certificate[];
   /** Wall clock, for certificates that end. */
   readonly now: Micros;
+  /** The longest time, in µs, from the archiving of a line to the first time stamp that covers it; default 48 h. */
+  readonly within?: number | undefined;
 }
 
 /** The time stamps that are valid. */
@@ -27,6 +29,8 @@ export interface TimeStampReport {
   /** The lines that the newest one covers, and its time. */
   readonly lines: number;
   readonly newest: Micros;
+  /** The longest time, in µs, from the archiving of one of these lines to the first time stamp that covers it. */
+  readonly within: number;
 }
 
 interface Naming {
@@ -44,6 +48,7 @@ interface Valid {
 }
 
 const dayUs = 86_400_000_000;
+const usualWithin = 2 * dayUs;
 /** A certificate that ends earlier than this is reported. */
 const renewUs = 30 * dayUs;
 
@@ -51,8 +56,9 @@ export class TimeStampCheck {
   readonly #store: ArchiveStore;
   readonly #findings: Findings;
   readonly #named = new Map<number, Naming>();
-  /** Of the last position. */
-  #archivedAt: Micros = 0;
+  /** When each segment was archived, and the number of its checkpoint. */
+  readonly #segments: { readonly at: Micros; readonly number: number }[] = [];
+  #valid: readonly Valid[] = [];
 
   constructor(store: ArchiveStore, findings: Findings) {
     this.#store = store;
@@ -62,9 +68,9 @@ export class TimeStampCheck {
   /** The lines of the next segment. */
   add(segment: string, { position }: SegmentFacts, checkpoint: SignedCheckpoint): void {
     if (!position) return;
-    this.#archivedAt = position.at;
     const { timestamp } = position;
     const number = checkpointNumber(checkpoint.path) ?? 0;
+    this.#segments.push({ at: position.at, number });
     if (timestamp && !this.#named.has(timestamp.checkpoint))
       this.#named.set(timestamp.checkpoint, { sha256: timestamp.sha256, segment, number });
   }
@@ -77,14 +83,45 @@ export class TimeStampCheck {
       return undefined;
     }
     const valid = await this.#findings.inOrder(() => this.#check(signed, options));
+    this.#valid = valid;
     this.#noteDays(valid);
     const last = valid.at(-1);
     if (!last) this.#findings.unproven('timestamps/', 'no time stamp is valid');
-    return last && { count: valid.length, lines: last.lines, newest: last.token.time };
+    return last && { count: valid.length, lines: last.lines, newest: last.token.time, within: this.#within(options.within ?? usualWithin) };
+  }
+
+  /** The lines that a time stamp from before this time covers. */
+  linesBefore(time: Micros): number {
+    return this.#valid.findLast(({ token }) => token.time < time)?.lines ?? 0;
+  }
+
+  /** Who writes an archive anew can have it stamped only now: its lines are stamped later than they say that they were archived. */
+  #within(most: number): number {
+    let next = 0;
+    let [longest, archived, stamped] = [0, 0, 0];
+    const newest = this.#segments.at(-1)?.at ?? 0;
+    let waiting: Micros | undefined;
+    for (const { at, number } of this.#segments) {
+      while ((this.#valid[next]?.number ?? Infinity) < number) next += 1;
+      const first = this.#valid[next]?.token.time;
+      if (first === undefined) waiting = Math.min(at, waiting ?? Infinity);
+      else if (first - at > longest) [longest, archived, stamped] = [first - at, at, first];
+    }
+    if (longest > most)
+      this.#findings.unproven(
+        'timestamps/',
+        `lines that were archived on ${microsToIso(archived)} were first stamped on ${microsToIso(stamped)} (--stamped-within)`,
+      );
+    if (waiting !== undefined && newest - waiting > most)
+      this.#findings.unproven(
+        'timestamps/',
+        `no time stamp covers the lines that were archived since ${microsToIso(waiting)} (--stamped-within)`,
+      );
+    return longest;
   }
 
   async #check(signed: readonly SignedCheckpoint[], { roots, now }: TimeStampOptions): Promise<readonly Valid[]> {
-    const valid = await this.#valid(signed, roots);
+    const valid = await this.#readValid(signed, roots);
     const { leadsTo } = await import('../timestamp/token.ts');
     for (const [i, { path, number, token }] of valid.entries()) {
       const before = valid[i - 1];
@@ -128,7 +165,7 @@ export class TimeStampCheck {
     return count;
   }
 
-  async #valid(signed: readonly SignedCheckpoint[], roots: readonly X509Certificate[]): Promise<readonly Valid[]> {
+  async #readValid(signed: readonly SignedCheckpoint[], roots: readonly X509Certificate[]): Promise<readonly Valid[]> {
     const { leadsTo, readResponse, TokenError } = await import('../timestamp/token.ts');
     const checkpoints = new Map(signed.map((each) => [each.path, each]));
     const valid: Valid[] = [];
@@ -156,7 +193,7 @@ export class TimeStampCheck {
 
   /** Days between two time stamps, and between the last one and the newest line. */
   #noteDays(valid: readonly Valid[]): void {
-    const days = [...valid.map(({ token }) => token.time), this.#archivedAt].map((time) => Math.floor(time / dayUs));
+    const days = [...valid.map(({ token }) => token.time), this.#segments.at(-1)?.at ?? 0].map((time) => Math.floor(time / dayUs));
     for (const [i, day] of days.entries()) {
       const before = days[i - 1];
       if (before !== undefined && day - before > 1)

@@ -3,6 +3,7 @@
  * are compared with those computed from the lines, and prove nothing themselves.
  */
 import type { Micros } from '../../model/time.ts';
+import { microsToIso } from '../../record/timestamp.ts';
 import { checkpointNumber } from '../checkpoint.ts';
 import { EntryLog } from '../entry-log.ts';
 import type { Growth } from '../entry-log.ts';
@@ -32,6 +33,10 @@ export interface VerifyOptions {
   readonly since?: Uint8Array | undefined;
   /** Undefined: signatures of time stamps are not checked. */
   readonly timeStamps?: TimeStampOptions | undefined;
+  /** A key was stolen then: lines are unproven unless a time stamp from before it, or `since`, covers them. */
+  readonly keyUntil?: Micros | undefined;
+  /** The newest line, and the newest time stamp if they are checked, must not be older. */
+  readonly freshSince?: Micros | undefined;
   readonly signal?: AbortSignal | undefined;
   /** Called after each checkpoint. */
   readonly onProgress?: (done: { readonly lines: number; readonly of: number }) => void;
@@ -43,6 +48,8 @@ export interface VerifyReport {
   readonly checkpoints: number;
   readonly lines: number;
   readonly records: number;
+  /** When the newest line was archived, by the clock of the collector. */
+  readonly archivedAt: Micros | undefined;
   readonly sources: readonly SourceWindows[];
   readonly findings: readonly Finding[];
   /** The number of lines that this checkpoint confirms. */
@@ -73,6 +80,7 @@ export async function verifyArchive(
   const newest = signed.at(-1);
   let log = new EntryLog();
   let records = 0;
+  let archivedAt: Micros | undefined;
   let before = 0;
   for (const checkpoint of ends) {
     options.signal?.throwIfAborted();
@@ -90,6 +98,7 @@ export async function verifyArchive(
         timeStamps.add(segment.path, segment.facts, checkpoint);
         await ledger.add(segment.facts);
         records += segment.facts.records;
+        archivedAt = segment.facts.position?.at ?? archivedAt;
       } else if (lost) {
         order.lacksLines();
         if (lost.isAbsent) {
@@ -108,12 +117,23 @@ export async function verifyArchive(
   const confirmed = options.since ? confirmedLines(options.since, signed, verifiers, findings) : 0;
   const stamped = await timeStamps.finish(signed, options.timeStamps);
   const sources = ledger.finish();
+  const { keyUntil, freshSince = -Infinity } = options;
+  const dated = keyUntil === undefined ? log.size : Math.max(confirmed, timeStamps.linesBefore(keyUntil));
+  if (keyUntil !== undefined && dated < log.size)
+    findings.unproven(
+      '--key-until',
+      `neither a time stamp nor --since dates the last ${log.size - dated} of ${log.size} lines before ${microsToIso(keyUntil)}`,
+    );
+  if (archivedAt !== undefined && archivedAt < freshSince)
+    findings.unproven('--fresh', `the newest line was archived on ${microsToIso(archivedAt)}`);
+  if (stamped && stamped.newest < freshSince) findings.unproven('--fresh', `the newest time stamp is of ${microsToIso(stamped.newest)}`);
   return {
     result: findings.result,
     origin: newest?.origin,
     checkpoints: signed.length,
     lines: log.size,
     records,
+    archivedAt,
     sources,
     findings: findings.all,
     confirmed,

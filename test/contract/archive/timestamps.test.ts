@@ -6,7 +6,7 @@ import { dirname, join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { formatVerifier, parseVerifier, signerOf } from '../../../src/archive/signed-note.ts';
 import { verifyArchive } from '../../../src/archive/verify/verify.ts';
-import type { VerifyReport } from '../../../src/archive/verify/verify.ts';
+import type { VerifyOptions, VerifyReport } from '../../../src/archive/verify/verify.ts';
 import { keyFrom, MemoryStore, openWriter, start, through, windowLines } from '../../support/archive.ts';
 import { Authority, hasOpenssl } from '../../support/time-stamp-authority.ts';
 import { temporary } from '../../support/model-journal.ts';
@@ -59,13 +59,20 @@ describe.skipIf(!hasOpenssl || !hasPython)('time stamps', () => {
   const checkpoint = (store: MemoryStore, number: number): Buffer =>
     store.files.get(`checkpoints/${String(number).padStart(10, '0')}`) ?? Buffer.alloc(0);
 
-  async function judged(store: MemoryStore, roots: readonly Authority[] = [first], now = noon + 4 * day): Promise<VerifyReport> {
+  type Given = Pick<VerifyOptions, 'keyUntil' | 'freshSince' | 'since'> & { readonly within?: number };
+
+  async function judged(
+    store: MemoryStore,
+    roots: readonly Authority[] = [first],
+    now = noon + 4 * day,
+    { within, ...given }: Given = {},
+  ): Promise<VerifyReport> {
     const origin = checkpoint(store, 1).toString().split('\n')[0] ?? '';
     const key = formatVerifier(signerOf(origin, keyFrom(1)));
     const verifier = parseVerifier(key);
-    const timeStamps = { roots: roots.map(({ root }) => new X509Certificate(root)), now: now * 1000 };
-    const report = await verifyArchive(store, verifier ? [verifier] : [], roots.length === 0 ? {} : { timeStamps });
-    const options = { key, roots: roots.map(({ root }) => root).join(''), now: Math.floor(now / 1000) };
+    const timeStamps = { roots: roots.map(({ root }) => new X509Certificate(root)), now: now * 1000, within };
+    const report = await verifyArchive(store, verifier ? [verifier] : [], roots.length === 0 ? given : { ...given, timeStamps });
+    const options = { ...given, within, key, roots: roots.map(({ root }) => root).join(''), now: Math.floor(now / 1000) };
     const [judgement = []] = await secondVerifier(store.files, options);
     expect(resultOf(judgement), JSON.stringify([judgement, report.findings])).toBe(report.result);
     const severe = (all: readonly (readonly [string, string])[]): unknown[] => all.filter(([severity]) => severity !== 'note');
@@ -97,6 +104,39 @@ describe.skipIf(!hasOpenssl || !hasPython)('time stamps', () => {
     expect(report).toMatchObject({ result: 'intact', findings: [{ severity: 'note', object: 'timestamps/' }], timeStamps: undefined });
   });
 
+  it('show that an archive was written anew long after its lines, and stamped then', async () => {
+    const store = await stampedOn([3]);
+    expect(summaries(await judged(store)).filter((each) => !each.startsWith('note'))).toEqual(['unproven timestamps/']);
+    expect(await judged(store, [first], noon + 4 * day, { within: 4 * day * 1000 })).toMatchObject({
+      ...{ result: 'intact', timeStamps: { lines: 20, within: (3 * day + 60_000) * 1000 } },
+    });
+    expect((await judged(store, [first], noon + 4 * day, { within: 3 * day * 1000 })).result).toBe('unproven');
+  });
+
+  it('must not be absent from the newest days', async () => {
+    expect((await judged(await stampedOn([0], undefined, 3))).result).toBe('intact');
+    expect((await judged(await stampedOn([0], undefined, 5))).result).toBe('unproven');
+  });
+
+  it('prove what a stolen key signed before the theft', async () => {
+    const until = (days: number): Given => ({ keyUntil: (noon + days * day) * 1000 });
+    const whole = await stampedOn([0, 1, 2, 3]);
+    expect((await judged(whole, [first], noon + 4 * day, until(4))).result).toBe('intact');
+    const report = await judged(whole, [first], noon + 4 * day, until(2));
+    expect(report.findings.map(({ severity, object, message }) => `${severity} ${object}: ${message}`)).toEqual([
+      'unproven --key-until: neither a time stamp nor --since dates the last 10 of 20 lines before 2026-07-03T12:00:00.000Z',
+    ]);
+    const since = checkpoint(whole, 4);
+    expect((await judged(whole, [first], noon + 4 * day, { ...until(2), since })).result).toBe('intact');
+  });
+
+  it('must not be older than the auditor wants', async () => {
+    const fresh = (hours: number): Given => ({ freshSince: (noon + 3 * day - hours * 3_600_000) * 1000 });
+    expect((await judged(archive, [first], noon + 4 * day, fresh(24))).result).toBe('intact');
+    expect(summaries(await judged(archive, [first], noon + 4 * day, fresh(23)))).toEqual(['unproven --fresh']);
+    expect(summaries(await judged(archive, [first], noon + 4 * day, fresh(-1)))).toEqual(['unproven --fresh', 'unproven --fresh']);
+  });
+
   it('without which an archive has no proven time', async () => {
     expect(summaries(await judged(await stampedOn([])))).toEqual(['unproven timestamps/']);
   });
@@ -104,7 +144,12 @@ describe.skipIf(!hasOpenssl || !hasPython)('time stamps', () => {
   const changes: readonly (readonly [string, string, (files: Map<string, Buffer>) => void, readonly string[]])[] = [
     ['a changed byte of a named one', 'altered', (files) => change(files, path(1)), [`altered ${path(1)}`]],
     ['a missing one', 'altered', (files) => files.delete(path(2)), [`altered ${path(2)}`]],
-    ['two that are swapped', 'altered', (files) => swap(files, path(1), path(2)), [`altered ${path(1)}`, `altered ${path(2)}`]],
+    [
+      'two that are swapped',
+      'altered',
+      (files) => swap(files, path(1), path(2)),
+      [`altered ${path(1)}`, `altered ${path(2)}`, 'unproven timestamps/'],
+    ],
     [
       'another one of the same authority in its place',
       'altered',
@@ -160,6 +205,8 @@ describe.skipIf(!hasOpenssl || !hasPython)('time stamps', () => {
       `altered ${path(1)}`,
       ...[2, 3, 4].map((number) => `unproven ${path(number)}`),
       `altered ${path(6)}`,
+      // No time stamp from the third day to the fifth leads to a root.
+      'unproven timestamps/',
     ]);
   });
 
@@ -211,8 +258,10 @@ describe.skipIf(!hasOpenssl || !hasPython)('time stamps', () => {
     expect(report.findings.map(({ message }) => message)).toEqual([
       'there is no time stamp from 2026-07-02 to 2026-07-03',
       'there is no time stamp from 2026-07-05 to 2026-07-06',
+      // A minute more than two days.
+      'lines that were archived on 2026-07-02T12:00:00.000Z were first stamped on 2026-07-04T12:01:00.000Z (--stamped-within)',
     ]);
-    expect(report.result).toBe('intact');
+    expect(report.result).toBe('unproven');
   });
 
   it('are due for renewal thirty days before the certificate ends, and too late after it', async () => {

@@ -130,6 +130,41 @@ describe.skipIf(!hasPython)('missing segments', () => {
   });
 });
 
+describe.skipIf(!hasPython)('keys', () => {
+  /** Two segments of the first key, one of both, and one of the second. */
+  async function changedKey(): Promise<MemoryStore> {
+    const store = new MemoryStore();
+    for (const [i, key] of [keyFrom(1), keyFrom(2)].entries()) {
+      const writer = await openWriter(store, `key ${i}`, { key, ...(i === 1 && { previousKey: keyFrom(1) }) });
+      for (const seq of [1, 2]) await writer.append([recordLine(2 * i + seq, start)], through(2 * i + seq));
+    }
+    return store;
+  }
+  const cut = (store: MemoryStore, from: number): MemoryStore =>
+    new MemoryStore([...store.files].filter(([path]) => path !== 'checkpoint' && !(Number(/^checkpoints\/(\d+)/.exec(path)?.[1]) >= from)));
+
+  it.each<[string, number, readonly number[], string]>([
+    ['that all signed', 5, [1, 2], 'intact'],
+    ['of an archive that was cut before the change of key', 3, [1, 2], 'unproven'],
+    ['of an archive that was cut before the change of key, and the former key alone', 3, [1], 'intact'],
+    ['of which one never signed', 5, [1, 2, 3], 'unproven'],
+    ['of another archive', 5, [4], 'unproven'],
+  ])('%s', async (_name, from, keys, result) => {
+    const report = await judged(cut(await changedKey(), from), { keys });
+    expect(report.result).toBe(result);
+    const severe = report.findings.filter(({ object, severity }) => severity === 'unproven' && object === '--key');
+    expect(severe).toHaveLength(result === 'intact' ? 0 : 1);
+  });
+
+  it('of which the former one alone signed everything anew', async () => {
+    const store = signedAnew(await changedKey(), (text) => text);
+    expect((await judged(store, { keys: [1] })).result).toBe('intact');
+    const { result, findings } = await judged(store, { keys: [1, 2] });
+    expect(result).toBe('unproven');
+    expect(findings.map(({ message }) => message)).toContainEqual(expect.stringMatching(/may have been cut before the change/));
+  });
+});
+
 describe.skipIf(!hasPython)('an archive that the holder of the key signed anew', () => {
   const changed = async (change: (text: string) => string | readonly string[]): Promise<VerifyReport> =>
     judged(signedAnew(await daily(4), change));

@@ -62,6 +62,7 @@ describe('an archive', () => {
       checkpoints: 4,
       lines: 604,
       records: 540,
+      archivedAt: start + 600 * 1_000_000,
       sources: [{ source: 'production', windows: 60, proven: 60, notChecked: 0, from: start, to: start + 60 * minute }],
       findings: [],
       confirmed: 0,

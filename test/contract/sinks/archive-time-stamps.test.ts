@@ -317,7 +317,9 @@ describe.skipIf(!hasOpenssl || !hasPython)('time stamps of an archive', () => {
     // The clock is set right.
     rig.clock.wall -= ahead * day;
     await expectOneADay();
-    expect(await rig.judged()).toEqual(['intact', 'intact']);
+    // A clock that is a day behind dates a line up to 48 h before its time stamp, and a minute. A clock that is set by more than two days is told.
+    const result = ahead === 0 || ahead === 1 ? 'intact' : 'unproven';
+    expect(await rig.judged()).toEqual([result, result]);
     await sink[Symbol.asyncDispose]();
   });
 
@@ -361,7 +363,7 @@ describe.skipIf(!hasOpenssl || !hasPython)('time stamps of an archive', () => {
     const verifier = parseVerifier(publicKeyIn(directory));
     const timeStamps = { roots: [new X509Certificate(openssl.root)], now: Date.now() * 1000 };
     expect(await verifyArchive(new DirectoryStore(directory), verifier ? [verifier] : [], { timeStamps })).toMatchObject({
-      ...{ result: 'intact', findings: [], timeStamps: { count: 1, lines: 4 } },
+      ...{ result: 'intact', findings: [{ severity: 'note', object: 'segments/' }], timeStamps: { count: 1, lines: 4 } },
     });
     const key = publicKeyPath(directory);
     expect(verifyWithPython('--directory', directory, '--key', key, '--timestamp-ca', openssl.rootPath)).toMatchObject({ code: 0 });

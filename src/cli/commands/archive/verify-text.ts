@@ -1,7 +1,8 @@
 /** The text report of `waybill archive verify`. Pure. */
 import type { VerifyReport } from '../../../archive/verify/verify.ts';
+import type { Micros } from '../../../model/time.ts';
 import { printable } from '../../../errors/escape.ts';
-import { counted, grouped, rfc3339 } from '../../../report/format-time.ts';
+import { ago, counted, grouped, rfc3339 } from '../../../report/format-time.ts';
 import { right, table } from '../../../report/text-table.ts';
 
 const maxFindings = 100;
@@ -13,7 +14,7 @@ const verdicts = {
 };
 
 /** @param isCompared  a checkpoint from another place was given */
-export function verifyText(report: VerifyReport, isCompared: boolean): string[] {
+export function verifyText(report: VerifyReport, isCompared: boolean, now: Micros): string[] {
   const { origin, checkpoints, lines, records, sources, findings, result } = report;
   const columns = ['SOURCE', right('WINDOWS'), right('PROVEN'), right('NOT CHECKED'), 'FROM', 'TO'];
   const rows = sources.map(({ source, windows, proven, notChecked, from, to }) => [
@@ -33,13 +34,17 @@ export function verifyText(report: VerifyReport, isCompared: boolean): string[] 
     '',
     verdicts[result === 'intact' && notChecked > 0 ? 'remains' : result],
     `windows: ${grouped(proven)} proven, ${grouped(notChecked)} not checked because lines are missing, ${grouped(windows - proven)} in doubt`,
+    ...(report.archivedAt === undefined
+      ? []
+      : [`the newest line was archived on ${rfc3339(report.archivedAt)}, ${ago(report.archivedAt, now)}`]),
     ...(report.timeStamps ? [stampedText(report.timeStamps, lines)] : []),
     newest(report, isCompared),
   ];
 }
 
-function stampedText({ count, lines, newest }: NonNullable<VerifyReport['timeStamps']>, all: number): string {
-  return `${counted(count, 'time stamp')}: ${grouped(lines)} of ${counted(all, 'line')} existed on ${rfc3339(newest)}`;
+function stampedText({ count, lines, newest, within }: NonNullable<VerifyReport['timeStamps']>, all: number): string {
+  const existed = `${counted(count, 'time stamp')}: ${grouped(lines)} of ${counted(all, 'line')} existed on ${rfc3339(newest)}`;
+  return `${existed}, and each was stamped within ${Math.ceil(within / 3_600_000_000)} h of its archiving`;
 }
 
 /** Anyone with the key and the storage can restore an older state of the archive: only a checkpoint from elsewhere shows it. */

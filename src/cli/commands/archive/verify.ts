@@ -8,7 +8,7 @@ import { verifyArchive, type VerifyReport } from '../../../archive/verify/verify
 import { WaybillError, codeOf, messageOf } from '../../../errors/errors.ts';
 import { counted, grouped, rfc3339 } from '../../../report/format-time.ts';
 import { parseDuration } from '../../../settings/units.ts';
-import { assertForward, parsePeriod } from '../../../settings/period.ts';
+import { assertForward, parsePeriod, parseTime } from '../../../settings/period.ts';
 import { subcommand } from '../../command.ts';
 import { inputLines, printJson, readAbortable, type Io } from '../../io.ts';
 import { jsonOption, parsed, text, timeOptions, type ValuesOf } from '../../option.ts';
@@ -23,6 +23,14 @@ const options = {
   since: text('FILE', 'a checkpoint that was stored elsewhere: the archive must contain it'),
   'timestamp-ca': text('FILE', 'root certificates of time-stamping authorities, in PEM: checks the time stamps'),
   retention: parsed('D', 'segments older than this may be missing, e.g. 400d', 'a duration such as 400d', parseDuration),
+  'stamped-within': parsed(
+    'D',
+    'the longest time from the archiving of a line to its first time stamp; default 48h',
+    'a duration such as 48h',
+    parseDuration,
+  ),
+  'key-until': text('T', 'a key was stolen then: what no time stamp or --since dates before is unproven'),
+  fresh: parsed('D', 'the newest line and time stamp must not be older, e.g. 26h', 'a duration such as 26h', parseDuration),
   proof: text('FILE', 'check the proofs in this file, of "archive prove" or "archive export", without the archive'),
   ...jsonOption,
 };
@@ -46,7 +54,12 @@ async function run(values: Values, io: Io): Promise<number> {
   const options = {
     ...period,
     since: values.since === undefined ? undefined : await checkpointIn(values.since, io.signal),
-    timeStamps: values['timestamp-ca'] === undefined ? undefined : { roots: await rootsIn(values['timestamp-ca'], io.signal), now },
+    timeStamps:
+      values['timestamp-ca'] === undefined
+        ? undefined
+        : { roots: await rootsIn(values['timestamp-ca'], io.signal), now, within: micros(values['stamped-within']) },
+    keyUntil: values['key-until'] === undefined ? undefined : parseTime(values['key-until'], '--key-until', now, false),
+    freshSince: values.fresh === undefined ? undefined : now - values.fresh * 1_000,
     removedBefore: values.retention === undefined ? undefined : now - values.retention * 1_000,
     signal: io.signal,
     onProgress: ({ lines, of }: { readonly lines: number; readonly of: number }) =>
@@ -56,8 +69,12 @@ async function run(values: Values, io: Io): Promise<number> {
     .catch((thrown: unknown) => unreadable(place.name, thrown, findings))
     .finally(() => progress.end());
   if (values.json) printJson(io, reportJson(report));
-  else io.stdout.write(`${verifyText(report, values.since !== undefined).join('\n')}\n`);
+  else io.stdout.write(`${verifyText(report, values.since !== undefined, now).join('\n')}\n`);
   return exitCodes[report.result];
+}
+
+function micros(ms: number | undefined): number | undefined {
+  return ms === undefined ? undefined : ms * 1_000;
 }
 
 /** The report for an archive that could not be read to its end. */
@@ -71,6 +88,7 @@ function unreadable(name: string, thrown: unknown, findings: Findings): VerifyRe
     checkpoints: 0,
     lines: 0,
     records: 0,
+    archivedAt: undefined,
     sources: [],
     findings: findings.all,
     confirmed: 0,
@@ -98,18 +116,19 @@ async function rootsIn(file: string, signal: AbortSignal): Promise<readonly X509
   }
 }
 
-function reportJson({ sources, timeStamps, ...report }: VerifyReport): object {
+function reportJson({ sources, timeStamps, archivedAt, ...report }: VerifyReport): object {
   return {
     ...report,
-    timeStamps: timeStamps && { ...timeStamps, newest: rfc3339(timeStamps.newest) },
+    archivedAt: archivedAt === undefined ? undefined : rfc3339(archivedAt),
+    timeStamps: timeStamps && { ...timeStamps, newest: rfc3339(timeStamps.newest), within: Math.round(timeStamps.within / 1e6) },
     sources: sources.map((each) => ({ ...each, from: rfc3339(each.from), to: rfc3339(each.to) })),
   };
 }
 
 async function verifyProofs(file: string, values: Values, io: Io): Promise<number> {
-  const given = (['directory', 'sink', 'config', 'from', 'to', 'since', 'retention', 'timestamp-ca'] as const).find(
-    (name) => values[name] !== undefined,
-  );
+  const given = (
+    ['directory', 'sink', 'config', 'from', 'to', 'since', 'retention', 'timestamp-ca', 'stamped-within', 'key-until', 'fresh'] as const
+  ).find((name) => values[name] !== undefined);
   if (given !== undefined) throw new WaybillError('usage', `cannot use --${given} with --proof: a proof is checked without the archive`);
   const verifiers = await keysOf(values.key, io.signal);
   const proofs = await checkProofs(inputLines(file, '--proof', io.signal), verifiers, new Turns(io.signal));

@@ -109,7 +109,8 @@ export class DemoScreen {
     const [key] = signingKeysOf(archive, 'archive');
     const origin = await originOf(store);
     if (origin === undefined) this.say('The archive has no segment yet: use a longer --for to see it verified.');
-    else for (const line of verifyText(await verifyArchive(store, [signerOf(origin, key)]), false)) this.#wrap(line);
+    else
+      for (const line of verifyText(await verifyArchive(store, [signerOf(origin, key)]), false, systemClock.now() * 1000)) this.#wrap(line);
     this.say('');
     this.#wrap(`Ended. The files stay in ${this.#directory}: events.ndjson, archive, waybill.log, waybill.yaml, state.`);
     this.#wrap(`Again: waybill archive verify --config ${join(this.#directory, 'waybill.yaml')} --sink archive`);
