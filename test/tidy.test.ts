@@ -5,6 +5,7 @@ import ts from 'typescript';
 import { describe, expect, it } from 'vitest';
 import { commands } from '../src/cli/catalog.ts';
 import { sinks } from '../src/sink/index.ts';
+import { budgets } from './support/budgets.ts';
 import { applyToFiles, namesIn, namesInChange } from './support/hooks.ts';
 import { longForms, longOnly } from './support/long-run.ts';
 import { mutants } from './support/mutants.ts';
@@ -55,6 +56,21 @@ describe('files', () => {
       .filter(({ path }) => path.startsWith('src/') && !allowed.test(path))
       .flatMap(({ path, text }) => text.split('\n').flatMap((line, i) => (sql.test(line) ? [`${path}:${i + 1} ${line.trim()}`] : [])));
     expect(faults).toEqual([]);
+  });
+
+  it('of each room stay within its budget of lines and bytes', () => {
+    const sizes = new Map<string, { lines: number; bytes: number }>();
+    for (const { path, text } of files.filter((file) => file.path.startsWith('src/'))) {
+      const room = path.split('/')[1] ?? '';
+      const size = sizes.get(room) ?? { lines: 0, bytes: 0 };
+      sizes.set(room, { lines: size.lines + text.split('\n').length - 1, bytes: size.bytes + Buffer.byteLength(text) });
+    }
+    expect([...sizes.keys()].sort()).toEqual(Object.keys(budgets).sort());
+    const over = [...sizes].filter(([room, { lines, bytes }]) => {
+      const [mostLines, mostKilobytes] = budgets[room] ?? [0, 0];
+      return lines > mostLines || bytes > mostKilobytes * 1_000;
+    });
+    expect(Object.fromEntries(over), 'the commit that raises a budget in test/support/budgets.ts says why').toEqual({});
   });
 
   it('of the long run are listed', () => {
