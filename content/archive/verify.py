@@ -423,7 +423,7 @@ class Verification:
                 judged = 'unproven', 'it is missing although an operation holds it for the case %s' % held[0][2]
             elif found:
                 line, order = found[0]
-                judged = 'note', 'operation %d removed it: %s, %s, %s' % (line['seq'], line.get('actor') or 'somebody without a name', line['at'], order[2])
+                judged = 'note', 'operation %d removed it: %s, %s, %s' % (line['seq'], line.get('actor') or 'no actor', line['at'], order[2])
             elif each['oldest'] is not None and each['next'] - each['oldest'] > 3 * DAY:
                 judged = 'unproven', 'it is missing although older ones are there, and no operation removed it'
             else:

@@ -81,6 +81,8 @@ const uidFields = {
 const uidKeys = Object.keys(uidFields);
 const maxPatterns = 32;
 const maxKeys = 64;
+/** Each try parses the record once more: an archive of unusual records must not pay for it at each line. */
+const maxTries = 1_000;
 
 /**
  * Patterns of lines whose records have the same keys in the same order, learned from records. One pattern needs a third of the time
@@ -89,6 +91,7 @@ const maxKeys = 64;
 export class UsualRecords {
   readonly #head: string;
   readonly #groupsBefore: number;
+  #tries = 0;
   readonly #patterns: { readonly pattern: RegExp; readonly groups: readonly number[] }[] = [];
 
   /** @param head  matches the line before its record, and has `groups` groups */
@@ -119,7 +122,8 @@ export class UsualRecords {
 
   /** Learns the keys of a record, if it is a usual one. */
   learn(line: string, record: Buffer): void {
-    if (this.#patterns.length >= maxPatterns) return;
+    if (this.#patterns.length >= maxPatterns || this.#tries >= maxTries) return;
+    this.#tries += 1;
     const value = JSON.parse(record.toString()) as unknown;
     const keys: string[] = [];
     const body = patternOf(value, keys, true);
@@ -128,8 +132,8 @@ export class UsualRecords {
     const inOrder = keys.filter((key) => uidKeys.includes(key));
     const known = {
       pattern: new RegExp(`${this.#head}${body}\\}$`),
-      // A key that the record lacks: a number that no group has.
-      groups: uidKeys.map((key) => (inOrder.includes(key) ? this.#groupsBefore + 1 + inOrder.indexOf(key) : maxKeys * 2)),
+      // -1 for a key that the record lacks: no group has this number.
+      groups: uidKeys.map((key) => (inOrder.includes(key) ? this.#groupsBefore + 1 + inOrder.indexOf(key) : -1)),
     };
     if (known.pattern.test(line)) this.#patterns.push(known);
   }
@@ -137,8 +141,7 @@ export class UsualRecords {
 
 /** @param keys  receives the keys at the top of the record, and others with a dot */
 function patternOf(value: unknown, keys: string[], isTop: boolean): string | undefined {
-  if (typeof value !== 'object') return scalar;
-  if (value === null) return scalar;
+  if (typeof value !== 'object' || value === null) return scalar;
   const entries = Object.entries(value);
   if (Array.isArray(value) || entries.length === 0) return undefined;
   const members: string[] = [];

@@ -33,4 +33,6 @@ export interface WritableArchiveStore extends ArchiveStore {
   replace(path: string, bytes: Uint8Array): Promise<void>;
   /** Deletes an object, in a bucket with all its versions. Does nothing if there is none. */
   remove(path: string): Promise<void>;
+  /** Sets or ends the legal hold of an object. Only a bucket has it. */
+  hold?(path: string, isHeld: boolean): Promise<void>;
 }

@@ -28,7 +28,7 @@ const unknownSettings =
   'the state does not contain the settings of its sources and sinks yet: assuming defaults, and that each sink receives every source unfiltered';
 
 /**
- * The settings of `--config` or its default places; with `--data-dir` alone, or if the configuration is not valid, those that the daemon
+ * The settings of `--config` or its default places. With `--data-dir` alone, or with an invalid configuration: the settings that the daemon
  * stored in the state. Of a configuration, only the references in `dataDir` must resolve.
  */
 export async function settingsFor(values: StateValues, io: Pick<Io, 'env' | 'stderr'>): Promise<KnownSettings> {

@@ -78,8 +78,8 @@ export class ContradictionCheck {
     const next = nextWindow(journal.progress(sourceId).live.closedUntil, dayMicros, serverNow, closeDelay);
     const isNext = next !== undefined && next.to + closeDelay > this.#checked;
     const sinceMs = clock.monotonic() - this.#checkedAt;
-    const pause = this.#suspect ? waits.fresh : this.#short && this.#profile.outside === undefined ? waits.test : waits.sample;
-    if (!isNext && sinceMs < (pause === waits.sample ? Math.max(pause, pauses * this.#took) : pause)) return false;
+    const usual = this.#short && this.#profile.outside === undefined ? waits.test : Math.max(waits.sample, pauses * this.#took);
+    if (!isNext && sinceMs < (this.#suspect ? waits.fresh : usual)) return false;
     this.#checked = serverNow;
     const begun = clock.monotonic();
     const since = this.#suspect ? 0 : (this.#profile.agreed ?? 0);

@@ -1,6 +1,4 @@
-/**
- * Included files: their sources and sinks follow those of the main file. They contain nothing else. Messages name the file of a setting.
- */
+/** Included files add sources and sinks after the ones of the main file, and nothing else. Messages name the file of a setting. */
 import { globSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import { messageOf } from '../errors/errors.ts';

@@ -83,7 +83,7 @@ export class WaybillError extends Error {
 
 const foreignMax = 1_000;
 
-/** The message of a thrown value and those of its causes, each once. A foreign error is quoted: it may contain text of a server. */
+/** The messages of a thrown value and of its causes, without repetition. A foreign error is quoted: it may contain text of a server. */
 export function messageOf(thrown: unknown): string {
   const words: string[] = [];
   let at: unknown = thrown;

@@ -38,7 +38,7 @@ export interface Batch {
   readonly bytes: number;
   /**
    * Set when an operator requested the delivery: a replay, dead letters, or test events, whose `seq` only distinguishes them. The position
-   * of the sink stays: `through` is the current one. A sink that stores its position writes it again, and one that reports
+   * of the sink stays: `through` is the current position. A sink that stores its position writes `through` again. A sink that reports
    * `ResumePosition.feed` stores this with it.
    */
   readonly feed?: FeedPosition | undefined;

@@ -4,7 +4,7 @@ import type { Micros } from './time.ts';
 
 /** The log, by the events of log-events.ts. Fields never hold a secret or a part of a record. */
 export interface Log {
-  /** A missing field, and one that the table does not list for the event, are type errors, also in a spread object. */
+  /** A missing field is a type error, and so is a field that the table does not list for the event, also in a spread object. */
   write<Code extends LogEventCode, Given extends object>(event: Code, ...fields: LogFields<Code, Given>): void;
 }
 

@@ -40,8 +40,8 @@ export function identify(sourceId: string): (record: RecordFields) => string {
 }
 
 /**
- * The same for a record with a `logId` whose parts are known: `logId`, time, `actionAttempted`, `result`, `resultReason`, undefined for
- * one that is missing or null.
+ * The same for a record with a `logId` whose parts are known: `logId`, time, `actionAttempted`, `result`, `resultReason`. A part is
+ * undefined if it is missing or null.
  */
 export function identifyTexts(sourceId: string): (parts: readonly (string | undefined)[]) => string {
   const collected = new Parts([rule, sourceId]);

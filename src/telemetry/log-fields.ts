@@ -20,7 +20,7 @@ const secretName =
 const maxDepth = 5;
 const maxLength = 4_000;
 
-/** Numbers and booleans pass under every name unlike that of a secret. An error becomes its code, its message and those of its causes. */
+/** Numbers and booleans pass unless their name is like the name of a secret. An error becomes its code, its message and the messages of its causes. */
 export function presentable(fields: object): Record<string, unknown> {
   const shown: Record<string, unknown> = {};
   for (const [name, value] of Object.entries(fields)) {

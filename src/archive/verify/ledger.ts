@@ -28,7 +28,8 @@ export interface SourceWindows {
   /** More windows, which may lack records of missing segments. */
   readonly notChecked: number;
   readonly from: Micros;
-  readonly to: Micros;
+  /** Undefined: no window was checked. */
+  readonly to: Micros | undefined;
 }
 
 /** The last line of a window, and the reason why it is not proven. */
@@ -209,7 +210,7 @@ export class LedgerCheck implements Disposable {
       proven: verdicts.filter(({ open, isAltered }) => open === undefined && !isAltered).length,
       notChecked: [...skipped].filter((from) => this.#windows.get(source)?.has(from) !== true).length,
       from: lines[0]?.from ?? Math.min(...skipped),
-      to: lines.reduce((latest, line) => Math.max(latest, line.to), 0),
+      to: lines.length === 0 ? undefined : lines.reduce((latest, line) => Math.max(latest, line.to), 0),
     };
   }
 

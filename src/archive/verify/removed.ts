@@ -25,6 +25,8 @@ export class RemovedSegments {
   readonly #findings: Findings;
   readonly #before: Micros | undefined;
   readonly #missing: Missing[] = [];
+  /** Missing since the last segment that is there. */
+  #latest: Missing[] = [];
   readonly #orders: Order[] = [];
   #oldest: Micros | undefined;
 
@@ -35,7 +37,9 @@ export class RemovedSegments {
   }
 
   add(lost: LostSegment): void {
-    this.#missing.push({ ...lost, oldest: this.#oldest, next: undefined });
+    const missing = { ...lost, oldest: this.#oldest, next: undefined };
+    this.#missing.push(missing);
+    this.#latest.push(missing);
   }
 
   /** @returns the time since which the archive is complete, if segments before this one are missing */
@@ -47,12 +51,13 @@ export class RemovedSegments {
     const { position } = facts;
     if (!position) return undefined;
     this.#oldest = Math.min(this.#oldest ?? Infinity, position.at);
-    const missing = this.#missing.filter(({ next }) => next === undefined);
-    for (const each of missing) each.next = position.at;
-    return missing.length > 0 ? newestTime(facts, position.at) : undefined;
+    if (this.#latest.length === 0) return undefined;
+    for (const each of this.#latest) each.next = position.at;
+    this.#latest = [];
+    return newestTime(facts, position.at);
   }
 
-  /** Reports the missing segments: one finding for those that lie together and are missing for the same reason. */
+  /** Reports the missing segments. Adjacent segments that are missing for the same reason share one finding. */
   finish(): void {
     let last: { severity: 'altered' | 'unproven' | 'note'; first: Missing; reason: string; count: number; end: number } | undefined;
     const report = (): void => {
@@ -80,7 +85,7 @@ export class RemovedSegments {
     const held = this.#hold(lines, order?.seq ?? Infinity);
     if (order) {
       const { seq, at, actor } = order;
-      const removed = `operation ${seq} removed it: ${actor ?? 'somebody without a name'}, ${microsToIso(at)}, ${order.order.reason}`;
+      const removed = `operation ${seq} removed it: ${actor ?? 'no actor'}, ${microsToIso(at)}, ${order.order.reason}`;
       return held ? ['unproven', `${removed}, although operation ${held.seq} held it for the case ${held.order.case}`] : ['note', removed];
     }
     if (this.#before === undefined || next === undefined || next >= this.#before) return ['altered', message];

@@ -159,7 +159,7 @@ describe('redaction', () => {
     }
   });
 
-  test('an error is its code, its message and those of its causes, without a stack', () => {
+  test('an error is its code, its message and the messages of its causes, without a stack', () => {
     const { root, lines } = start();
     const error = new WaybillError('source_unreachable', 'cannot read page 3: no answer', {
       cause: new Error('fetch failed', { cause: Object.assign(new Error('read ECONNRESET'), { code: 'ECONNRESET' }) }),

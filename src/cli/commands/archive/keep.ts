@@ -1,5 +1,4 @@
 /** `waybill archive prune` and `waybill archive hold`: what may leave an archive, and what must stay. */
-import type { BucketStore } from '../../../archive/bucket/store.ts';
 import { originOf } from '../../../archive/head.ts';
 import type { ArchiveOrder, HoldOrder, LineRange } from '../../../archive/line.ts';
 import { hasLine, holdsAfter, joined, lengthOf, without } from '../../../archive/line-ranges.ts';
@@ -64,7 +63,7 @@ async function runPrune(values: ValuesOf<typeof pruneOptions>, io: Io): Promise<
   }
   const going = joined(gone);
   const plan = [
-    `Removes ${counted(lengthOf(going), 'line')} of the archive "${archive.name}" for ever: ${going.map(rangeText).join(', ')}`,
+    `Removes ${counted(lengthOf(going), 'line')} of the archive "${archive.name}" permanently: ${going.map(rangeText).join(', ')}`,
     ...heldText,
   ];
   if (!(await confirmed(plan, values, io))) return 1;
@@ -91,7 +90,7 @@ async function runHold(values: ValuesOf<typeof holdOptions>, io: Io): Promise<nu
     ...(archive.bucket ? [`  sets a legal hold on ${counted(held.length, 'object')} of the bucket`] : []),
   ];
   if (!(await confirmed(plan, values, io))) return 1;
-  for (const { path } of held) await archive.bucket?.hold(path, true);
+  for (const { path } of held) await archive.bucket?.hold?.(path, true);
   const times = { from: from === undefined ? null : rfc3339(from), to: to === undefined ? null : rfc3339(to) };
   await archive.order({ operation: 'archive hold', case: values.case, ...times, lines: [...lines] }, values, io);
   return done(values, io, { held: values.case, lines });
@@ -111,7 +110,7 @@ async function release(values: ValuesOf<typeof holdOptions>, io: Io): Promise<nu
   const plan = [`Ends the hold of the case "${values.case}": ${counted(lengthOf(lines), 'line is', 'lines are')} no longer held`];
   if (!(await confirmed(plan, values, io))) return 1;
   await archive.order({ operation: 'archive release', case: values.case }, values, io);
-  for (const { path, first } of archive.segments) if (hasLine(lines, first)) await archive.bucket?.hold(path, false);
+  for (const { path, first } of archive.segments) if (hasLine(lines, first)) await archive.bucket?.hold?.(path, false);
   return done(values, io, { released: values.case, lines });
 }
 
@@ -183,12 +182,12 @@ class Archive {
   }
 
   /** Undefined for a directory, and for a bucket without locks. */
-  get bucket(): Pick<BucketStore, 'hold'> | undefined {
+  get bucket(): Place['store'] | undefined {
     const lock = this.#place.settings?.s3?.objectLock;
-    return lock === undefined || lock === 'none' ? undefined : (this.#place.store as unknown as BucketStore);
+    return lock === undefined || lock === 'none' ? undefined : this.#place.store;
   }
 
-  /** The first lines of those of the segments that a hold keeps, also of those with a hold that has not ended. */
+  /** The first line of each of these segments that a hold keeps, or that contains the line of a hold that has not ended. */
   async heldOf(among: readonly Segment[]): Promise<readonly number[]> {
     const { holds } = this;
     const lines = holds.flatMap((each) => each.lines);

@@ -2,7 +2,7 @@
 import { statSync } from 'node:fs';
 import { originOf } from '../../../archive/head.ts';
 import { parseVerifier, signerOf, type Verifier } from '../../../archive/signed-note.ts';
-import type { ArchiveStore } from '../../../archive/store.ts';
+import type { WritableArchiveStore } from '../../../archive/store.ts';
 import { systemClock } from '../../../time/clock.ts';
 import { sinkContext } from '../../../daemon/open-sink.ts';
 import { WaybillError } from '../../../errors/errors.ts';
@@ -26,7 +26,7 @@ export const keyOption = {
 type PlaceValues = ValuesOf<typeof placeOptions>;
 
 export interface Place {
-  readonly store: ArchiveStore & AsyncDisposable;
+  readonly store: WritableArchiveStore & AsyncDisposable;
   /** The directory or bucket, for messages. */
   readonly name: string;
   /** Of the sink in the configuration. */

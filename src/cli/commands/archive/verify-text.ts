@@ -19,7 +19,7 @@ export function verifyText(report: VerifyReport, isCompared: boolean, now: Micro
   const columns = ['SOURCE', right('WINDOWS'), right('PROVEN'), right('NOT CHECKED'), 'FROM', 'TO'];
   const rows = sources.map(({ source, windows, proven, notChecked, from, to }) => [
     ...[source, grouped(windows), grouped(proven), grouped(notChecked)],
-    ...[rfc3339(from), windows === 0 ? '' : rfc3339(to)],
+    ...[rfc3339(from), to === undefined ? '' : rfc3339(to)],
   ]);
   const [windows, proven, notChecked] = (['windows', 'proven', 'notChecked'] as const).map((name) =>
     sources.reduce((sum, each) => sum + each[name], 0),

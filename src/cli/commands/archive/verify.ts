@@ -121,7 +121,7 @@ function reportJson({ sources, timeStamps, archivedAt, ...report }: VerifyReport
     ...report,
     archivedAt: archivedAt === undefined ? undefined : rfc3339(archivedAt),
     timeStamps: timeStamps && { ...timeStamps, newest: rfc3339(timeStamps.newest), within: Math.round(timeStamps.within / 1e6) },
-    sources: sources.map((each) => ({ ...each, from: rfc3339(each.from), to: rfc3339(each.to) })),
+    sources: sources.map((each) => ({ ...each, from: rfc3339(each.from), to: each.to === undefined ? undefined : rfc3339(each.to) })),
   };
 }
 
