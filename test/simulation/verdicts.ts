@@ -146,8 +146,9 @@ function drawPlan(seed: number, environment: Environment): Plan {
   };
 }
 
+/** Not of an archive: it finds its losses itself, and takes back one that it cannot find. */
 function drawLoss(chance: Chance, { sinks }: Environment): Plan['loss'] {
-  const [id, ...others] = sinks.map((sink) => sink.id);
+  const [id, ...others] = sinks.filter(({ isArchive }) => !isArchive).map((sink) => sink.id);
   if (id === undefined || !chance.is(0.3)) return undefined;
   const [first = 0, last = 1] = [chance.between(0, 1), chance.between(0, 1)].sort((a, b) => a - b);
   return { at: chance.between(hour, lasts), sink: chance.pick([id, ...others] as const), first, last };
