@@ -1,0 +1,31 @@
+/** The samples of the detection rules as events, by the fields of their ECS documents. */
+import type { DetectionEvent } from '../../../src/detections/evaluate.ts';
+import type { Act, Rule } from '../../../src/detections/rule.ts';
+
+/** A Wednesday. */
+export const sampleStart = Date.parse('2026-03-04T00:00:00Z');
+
+export function eventsOf(acts: readonly Act[], { dataset }: Pick<Rule, 'dataset'>): readonly DetectionEvent[] {
+  const events = acts.flatMap((act, number) =>
+    Array.from({ length: act.times }, (_, i): DetectionEvent => {
+      const named = (value: string): string => (value === 'each' ? `${String(i)}` : value);
+      const [latitude, longitude] = act.place?.split(',') ?? [];
+      const [action, result, reason] = act.code.split(':');
+      const audit = {
+        'event.code': act.code,
+        ...{ 'dpas.action_attempted': action, 'dpas.result': result, 'event.reason': reason },
+        'user.id': named(act.user),
+        'dpas.payload.id': named(act.file),
+        'file.uid': named(act.owner),
+        'host.hostname': act.host,
+        'source.as.organization.name': act.provider,
+        'source.geo.location.lat': latitude,
+        'source.geo.location.lon': longitude,
+        tags: action === 'Print' ? 'unknown_combination' : undefined,
+      };
+      const fields = dataset === 'ledger' ? { 'event.action': act.code, 'dpas.ledger.source': 'production' } : audit;
+      return { at: sampleStart + act.at + i * act.every, uid: `${String(number)}-${String(i)}`, fields };
+    }),
+  );
+  return events.sort((a, b) => a.at - b.at);
+}

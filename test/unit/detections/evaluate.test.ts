@@ -1,0 +1,22 @@
+/** promise: Each detection rule fires for its attacks, and stays quiet for what nearly is one. */
+import { readdirSync, readFileSync } from 'node:fs';
+import { describe, expect, test } from 'vitest';
+import { evaluate } from '../../../src/detections/evaluate.ts';
+import { parseRule } from '../../../src/detections/rule.ts';
+import { eventsOf } from '../../support/detections/samples.ts';
+
+const directory = new URL('../../../content/rules/', import.meta.url);
+const rules = readdirSync(directory).map((file) => parseRule(readFileSync(new URL(file, directory), 'utf8'), file));
+const lists = { 'service-accounts': new Map([['batch', { hours: { from: 1, to: 5 }, hosts: ['batch-1'] }]]) };
+
+describe.each(rules)('$id', (rule) => {
+  test.each(rule.fires.map((acts, i) => ({ acts, i })))('fires for its sample $i', ({ acts }) => {
+    const events = eventsOf(acts, rule);
+    expect(evaluate(rule, events, lists, events.at(-1)?.at ?? 0)).toHaveLength(1);
+  });
+
+  test.each(rule.quiet.map((acts, i) => ({ acts, i })))('is quiet for its sample $i', ({ acts }) => {
+    const events = eventsOf(acts, rule);
+    expect(evaluate(rule, events, lists, events.at(-1)?.at ?? 0)).toEqual([]);
+  });
+});
