@@ -21,7 +21,7 @@ const floors = [
     'journal/',
     'telemetry/',
   ],
-  ...['archive/', 'report/', 'source/', 'admin/', 'sink/', 'deliver/', 'config/', 'daemon/', 'cli/', 'main.ts'],
+  ...['archive/', 'detections/', 'report/', 'source/', 'admin/', 'sink/', 'deliver/', 'config/', 'daemon/', 'cli/', 'main.ts'],
 ];
 const belowDaemon = floors.slice(0, floors.indexOf('daemon/'));
 const ground = ['model/', 'errors/'];
@@ -65,6 +65,7 @@ const rows = [
   ['normalize/', ['normalize/', 'record/', ...ground, 'node:crypto']],
   ['encode/', ['encode/', 'record/', 'model/', 'node:crypto']],
   ['archive/', ['archive/', 'record/', ...ground, 'zod', 'node']],
+  ['detections/', ['detections/', ...ground, 'yaml', 'zod', 'node']],
   ['archive/bucket/', ['archive/', 'connect/', ...ground, '@aws-sdk/client-s3', 'node']],
   [
     'archive/timestamp/',

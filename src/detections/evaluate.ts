@@ -14,16 +14,16 @@ export interface DetectionEvent {
 }
 
 /** An entry of a list of accounts: the hours (UTC) and hosts at which it may act. Undefined: at any. */
-export interface Account {
+interface Account {
   readonly hours?: { readonly from: number; readonly to: number };
   readonly hosts?: readonly string[];
 }
 
 /** By the name of the list, its values. */
-export type Lists = Readonly<Record<string, ReadonlyMap<string, Account>>>;
+type Lists = Readonly<Record<string, ReadonlyMap<string, Account>>>;
 
 /** The events that fired a rule for one group, from the first to the last. */
-export interface Alert {
+interface Alert {
   readonly group: readonly string[];
   readonly started: number;
   readonly at: number;
@@ -48,14 +48,14 @@ export function evaluate({ detect, exceptions }: Rule, events: readonly Detectio
 }
 
 /** How long a further firing of a group belongs to the same alert, ms. */
-export function suppressionOf(detect: Detection): number {
+function suppressionOf(detect: Detection): number {
   if (detect.kind === 'single') return hour;
   if (detect.kind === 'first-seen' || detect.kind === 'silence') return day;
   return Math.max(hour, 2 * detect.window);
 }
 
 /** Whether one of the conditions holds for an event. */
-export function matches(where: readonly Condition[], { at, fields }: DetectionEvent, lists: Lists): boolean {
+function matches(where: readonly Condition[], { at, fields }: DetectionEvent, lists: Lists): boolean {
   return where.some(({ fields: wanted, differ, outside }) => {
     const has = Object.entries(wanted).every(([field, values]) => {
       const value = fields[field];
@@ -92,7 +92,9 @@ function firings(detect: Detection, events: readonly DetectionEvent[], lists: Li
     case 'count':
       return byGroup(found, detect.group, (group) => counts(group, detect.window, detect.threshold, ({ uid }) => uid));
     case 'distinct':
-      return byGroup(found, detect.group, (group) => counts(group, detect.window, detect.threshold, (event) => event.fields[detect.distinct]));
+      return byGroup(found, detect.group, (group) =>
+        counts(group, detect.window, detect.threshold, (event) => event.fields[detect.distinct]),
+      );
     case 'baseline':
       return byGroup(found, detect.group, (group) => aboveAverage(group, detect));
     case 'first-seen':
@@ -247,11 +249,14 @@ function distances(events: readonly DetectionEvent[], { window, km }: DetectionO
   return events.flatMap((event, i) => {
     const here = placeOf(event);
     if (!here) return [];
-    const far = events.slice(0, i).filter(({ at }) => at > event.at - window).flatMap((other) => {
-      const there = placeOf(other);
-      const distance = there ? kilometres(here, there) : 0;
-      return distance > km ? [{ other, distance }] : [];
-    });
+    const far = events
+      .slice(0, i)
+      .filter(({ at }) => at > event.at - window)
+      .flatMap((other) => {
+        const there = placeOf(other);
+        const distance = there ? kilometres(here, there) : 0;
+        return distance > km ? [{ other, distance }] : [];
+      });
     const [first] = far;
     return first ? [firing([], [first.other, event], Math.round(Math.max(...far.map(({ distance }) => distance))))] : [];
   });

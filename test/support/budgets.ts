@@ -8,6 +8,7 @@ export const budgets: Readonly<Record<string, readonly [lines: number, kilobytes
   connect: [820, 39],
   daemon: [3580, 160],
   deliver: [2300, 101],
+  detections: [700, 31],
   disk: [90, 4],
   encode: [1280, 54],
   errors: [380, 18],

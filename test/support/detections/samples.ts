@@ -3,12 +3,12 @@ import type { DetectionEvent } from '../../../src/detections/evaluate.ts';
 import type { Act, Rule } from '../../../src/detections/rule.ts';
 
 /** A Wednesday. */
-export const sampleStart = Date.parse('2026-03-04T00:00:00Z');
+const sampleStart = Date.parse('2026-03-04T00:00:00Z');
 
 export function eventsOf(acts: readonly Act[], { dataset }: Pick<Rule, 'dataset'>): readonly DetectionEvent[] {
   const events = acts.flatMap((act, number) =>
     Array.from({ length: act.times }, (_, i): DetectionEvent => {
-      const named = (value: string): string => (value === 'each' ? `${String(i)}` : value);
+      const named = (value: string): string => (value === 'each' ? String(i) : value);
       const [latitude, longitude] = act.place?.split(',') ?? [];
       const [action, result, reason] = act.code.split(':');
       const audit = {
