@@ -1,7 +1,8 @@
 /**
  * Writes a file, each line exactly once: appends and syncs a batch before its acknowledgement, and truncates further bytes at the next
- * open. Rotates the file, and detects before each batch that another program (logrotate) renamed it.
+ * open. Rotates the file, and detects before each batch, and every second, that another program (logrotate) renamed it.
  */
+import type { BigIntStats } from 'node:fs';
 import { stat, type FileHandle } from 'node:fs/promises';
 import { dirname, resolve } from 'node:path';
 import { WaybillError, messageOf } from '../../errors/errors.ts';
@@ -39,6 +40,9 @@ const holders = new Map<string, { readonly name: FileName; readonly path: string
 /** Writes and opens in progress, by path: a deadline cannot cancel them, so the next open waits for them. */
 const inProgress = new Map<string, Promise<unknown>>();
 
+/** Less than the time between two rotations: the second one may compress and delete the file, which looks like a loss. */
+const lookMs = 1_000;
+
 export class FileSink implements Sink {
   readonly #path: string;
   readonly #id: string;
@@ -51,6 +55,9 @@ export class FileSink implements Sink {
   readonly #rotate: RotateSettings | undefined;
   readonly #compressor: Compressor;
   readonly #lines = new LineBuffer();
+  readonly #closed = new AbortController();
+  /** The write or look in progress: one at a time. */
+  #turn: Promise<unknown> = Promise.resolve();
   #handle: FileHandle;
   #name: FileName;
   /** Length of the file up to the last accepted batch. */
@@ -123,6 +130,7 @@ export class FileSink implements Sink {
         }
         await sink.#look();
         if (settings.rotate || settings.compression !== 'none') sink.#compressor.begin();
+        void sink.#watch();
         return sink;
       } catch (thrown) {
         await handle.close();
@@ -172,10 +180,45 @@ export class FileSink implements Sink {
   }
 
   async send(batch: Batch): Promise<DeliveryResult> {
-    return whileInProgress(this.#path, this.#write(batch));
+    return this.#inTurn(() => this.#write(batch));
+  }
+
+  async #inTurn<Result>(work: () => Promise<Result>): Promise<Result> {
+    const result = this.#turn.then(work);
+    this.#turn = result.catch(() => undefined);
+    return whileInProgress(this.#path, result);
+  }
+
+  /** Follows a renamed file although no batch comes. An error is not lost: the next batch meets it again, and reports it. */
+  async #watch(): Promise<void> {
+    const { signal } = this.#closed;
+    const pause = (): Promise<boolean> =>
+      this.#clock.sleep(lookMs, signal).then(
+        () => true,
+        () => false,
+      );
+    while (await pause()) {
+      // A later instance writes the file.
+      if (holders.get(this.#id)?.by !== this) return;
+      await this.#inTurn(() => this.#followRename()).catch(() => undefined);
+    }
+  }
+
+  async #followRename(): Promise<void> {
+    const at = await this.#statPath();
+    // Further bytes of a write that failed are truncated at the next open.
+    if (!this.#closed.signal.aborted && !(at && sameFile(nameOf(at), this.#name))) await this.#followPath();
+  }
+
+  async #statPath(): Promise<BigIntStats | undefined> {
+    return stat(this.#path, { bigint: true }).catch((cause: unknown) => {
+      if (isAbsent(cause)) return undefined;
+      throw cause;
+    });
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
+    this.#closed.abort();
     await this.#compressor[Symbol.asyncDispose]();
     await inProgress.get(this.#path);
     try {
@@ -207,6 +250,7 @@ export class FileSink implements Sink {
       await this.#slots.write(this.#written());
       return { rejections: [], resumeNote: this.#resumeNote() };
     } catch (cause) {
+      this.#closed.abort();
       if (cause instanceof WaybillError) throw cause;
       throw new WaybillError(
         'sink_outcome_unknown',
@@ -221,10 +265,7 @@ export class FileSink implements Sink {
    * length, has lost delivered lines: reports the loss before the next write.
    */
   async #followPath(): Promise<void> {
-    const at = await stat(this.#path, { bigint: true }).catch((cause: unknown) => {
-      if (isAbsent(cause)) return undefined;
-      throw cause;
-    });
+    const at = await this.#statPath();
     const isOurs = at !== undefined && sameFile(nameOf(at), this.#name);
     if (isOurs && Number(at.size) === this.#length) return;
     const before = await nameAndSize(this.#handle);

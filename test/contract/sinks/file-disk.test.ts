@@ -267,6 +267,25 @@ describe('while open', () => {
     expect([read('audit.log.1'), read()]).toEqual([text(1, 3), text(4, 6)]);
   });
 
+  test('a rename is followed without a batch: a second rotation may compress and delete the renamed file, which is no loss', async () => {
+    const sink = await openSink();
+    await send(sink, 1, 3);
+    fs.renameSync(path, `${path}.1`);
+    await vi.waitFor(() => expect(fs.existsSync(path)).toBe(true), 10_000);
+    await send(sink, 4, 4);
+    fs.unlinkSync(`${path}.1`);
+    await send(sink, 5, 6);
+    expect(kept.losses).toEqual([]);
+    expect(read()).toBe(text(4, 6));
+  });
+
+  test('a file that was deleted is reported without a batch', async () => {
+    const sink = await openSink();
+    await send(sink, 1, 3);
+    fs.unlinkSync(path);
+    await vi.waitFor(() => expect(kept.losses).toMatchObject([{ first: 1, last: 3 }]), 10_000);
+  });
+
   test('a file that copytruncate emptied is written from its new end, without a hole', async () => {
     const sink = await openSink();
     await send(sink, 1, 3);
@@ -377,11 +396,12 @@ describe('permissions', () => {
   test('both files are 0600, whatever the umask', async () => {
     // The umask belongs to a process, and test workers share theirs, so this runs in a separate
     // process.
+    const moduleOf = (name: string): string => JSON.stringify(new URL(`../../../src/${name}`, import.meta.url).href);
     const made = execFileSync(
       process.execPath,
-      ['--input-type=module', '-e', `process.umask(0); const { file } = await import(${JSON.stringify(new URL('../../../src/sink/file/index.ts', import.meta.url).href)});
+      ['--input-type=module', '-e', `process.umask(0); const { file } = await import(${moduleOf('sink/file/index.ts')}); const { systemClock } = await import(${moduleOf('time/clock.ts')});
        const kept = { journal: 'a', position: { seq: 0, chain: new Uint8Array(32) }, resumeNote: undefined, chainAt: async () => undefined, commitResumeNote: async () => {} };
-       await (await file.open({ path: ${JSON.stringify(path)}, compression: 'none' }, { id: 'siem' }, kept, AbortSignal.timeout(9e3)))[Symbol.asyncDispose]();`],
+       await (await file.open({ path: ${JSON.stringify(path)}, compression: 'none' }, { id: 'siem', clock: systemClock }, kept, AbortSignal.timeout(9e3)))[Symbol.asyncDispose]();`],
       { encoding: 'utf8' },
     ); // prettier-ignore
     expect(made).toBe('');
