@@ -74,6 +74,7 @@ const rows = [
       ...['@peculiar/asn1-cms', '@peculiar/asn1-schema', '@peculiar/asn1-tsp', '@peculiar/asn1-x509', 'node'],
     ],
   ],
+  ['archive/witness/', ['archive/', 'connect/', ...ground, 'node']],
   ['archive/merkle.ts', ['node:crypto']],
   ['archive/tiles.ts', ['archive/merkle.ts']],
   ['archive/tiled-tree.ts', ['archive/merkle.ts', 'archive/tiles.ts']],

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """Verifies an archive of Waybill, without Waybill. It needs Python 3.9 with its standard library, and OpenSSL 3.0, or newer ones. A key file has
 one key a line: name+id+base64 (C2SP signed-note). --since is a checkpoint that was stored elsewhere. --timestamp-ca has the roots of time-stamping
-authorities in PEM. --proof is a file of "waybill archive prove" or "export", checked without the archive. It ends at the first altered
-checkpoint or segment. Exit codes: 0 intact; 1 altered or missing; 2 wrong usage; 3 something cannot be proven."""
+authorities in PEM. --witness is a key file of witnesses, and --quorum the number of them that must have cosigned. --proof is a file of "waybill
+archive prove" or "export", checked without the archive. It ends at the first altered checkpoint or segment. Exit codes: 0 intact; 1 altered or
+missing; 2 wrong usage; 3 something cannot be proven."""
 import argparse, base64, bisect, calendar, collections, datetime, functools, hashlib, json, math, os, pathlib, re, struct, subprocess, sys, tempfile, time, zlib
 
 TIME = re.compile(r'([0-9]{4}-[0-9]{2}-[0-9]{2}T[0-2][0-9]:[0-9]{2}:[0-9]{2})(?:\.([0-9]+))?(Z|[+-](?:[01][0-9]|2[0-3]):[0-5][0-9])?')
@@ -60,12 +61,12 @@ def unbase64(text):
     need(base64.b64encode(data).decode() == text, 'it is not base64')
     return data
 
-def read_key(text):
+def read_key(text, kind=1):  # Of kind 1 the key of an archive, of kind 4 the key of a witness.
     name, identity, data = text.split('+', 2)
     data = unbase64(data)
-    is_key = name and len(data) == 33 and data[0] == 1 and sha256(name.encode() + b'\n' + data)[:4].hex() == identity
-    need(is_key, '"%s" is not name+id+base64 of an Ed25519 key' % text)
-    return name, identity, bytes.fromhex('302a300506032b6570032100') + data[1:], text.encode() + b'\n'
+    is_key = name and len(data) == 33 and data[0] == kind and sha256(name.encode() + b'\n' + data)[:4].hex() == identity
+    need(is_key, '"%s" is not name+id+base64 of an Ed25519 key of type %d' % (text, kind))
+    return name, identity, bytes.fromhex('302a300506032b6570032100') + data[1:], text.encode() + b'\n', kind
 
 def openssl(command, at=0, **files):  # Runs openssl in a folder with these files; {} stands for a time. Returns what it prints.
     with tempfile.TemporaryDirectory() as folder:
@@ -78,16 +79,22 @@ def is_signed(key, text, signature):
     need('Signature Verif' in printed, 'openssl cannot check signatures of Ed25519: version 3.0 or newer is needed', OSError)
     return 'Verified Successfully' in printed
 
-def read_checkpoint(data, keys):  # Of C2SP tlog-checkpoint: origin, size, root and the known keys that signed them.
+def is_valid(key, text, signature):  # A witness signs the time too, which precedes the signature: seconds in 8 bytes (C2SP tlog-cosignature).
+    if key[4] == 1: return is_signed(key[2], text, signature)
+    at = int.from_bytes(signature[:8], 'big')
+    return len(signature) == 72 and 0 < at < 8_993_721_600 and is_signed(key[2], b'cosignature/v1\ntime %d\n' % at + text, signature[8:])
+
+def read_checkpoint(data, keys):  # Of C2SP tlog-checkpoint: origin, size, root, the known keys that signed them, and the times of cosignatures.
     text, separator, signatures = data.decode().rpartition('\n\n')
     lines = list(map(SIGNATURE.fullmatch, signatures.split('\n')[:-1]))
     is_note = not re.search('[\x00-\x09\x0b-\x1f]', text + signatures) and separator and signatures.endswith('\n') and all(lines) and len(lines) <= 64
     need(is_note, 'it is missing, or not a signed note')
     signatures = [(line[1], unbase64(line[2])) for line in lines]
     known = [(key, signature) for name, signature in signatures for key in keys if key[:2] == (name, signature[:4].hex())]
-    need(all(is_signed(key[2], (text + '\n').encode(), signature[4:]) for key, signature in known), 'a signature of a known key is invalid')
+    need(all(is_valid(key, (text + '\n').encode(), signature[4:]) for key, signature in known), 'a signature of a known key is invalid')
     need(found := CHECKPOINT.fullmatch(text), 'it is not a checkpoint')
-    return found[1], int(found[2]), unbase64(found[3]), sorted(key[:2] for key, _ in known)
+    times = {key: int.from_bytes(signature[4:12], 'big') for key, signature in known if key[4] == 4}
+    return found[1], int(found[2]), unbase64(found[3]), sorted(key[:2] for key, _ in known), times
 
 def moment(text):  # Microseconds since 1970, cut, and the text in UTC with all digits; None for what is not a time. A leap second counts as :59.999999.
     try:
@@ -168,7 +175,7 @@ def root_of(found, index, size, hashes):  # The root of a tree by an inclusion p
 def check_proof(data, keys):
     proof = parse(data.decode('utf-8', 'replace') if len(data) < MAX_TEXT else '', object_pairs_hook=once)
     hashes, entry, index = list(map(unbase64, proof['hashes'])), unbase64(proof['entry']), proof['index']
-    _, size, root, signers = read_checkpoint(proof['checkpoint'].encode(), keys)
+    _, size, root, signers, _ = read_checkpoint(proof['checkpoint'].encode(), keys)
     line = unbase64(proof['lineBase64']) if 'lineBase64' in proof else proof['line'].encode()  # A record may have bytes that are not UTF-8.
     is_of_line = len(proof) == 6 and type(proof['hashes']) is list and proof['format'] == 'waybill-proof/1' and read_line(line)[1] == entry
     need(is_of_line, 'it is not a proof, or the entry does not match the line')
@@ -199,18 +206,20 @@ text_of_lines = lambda numbers: 'line %d' % numbers[0] + (' and %d more' % (len(
 iso = lambda at: datetime.datetime.fromtimestamp(at // 1_000_000, datetime.timezone.utc).isoformat()[:19] + 'Z'
 
 class Verification:
-    def __init__(self, store, keys, authorities=None, now=None, removed_before=None, begin=None, end=None, within=None, key_until=None, fresh_since=None):
+    def __init__(self, store, keys, authorities=None, now=None, removed_before=None, begin=None, end=None, within=None, key_until=None, fresh_since=None,
+                 witnesses=(), quorum=None):
         self.store, self.keys, self.authorities, self.now = store, keys, authorities, now or time.time()
         self.removed_before, self.begin, self.end, self.key_until, self.fresh_since = removed_before, begin, end, key_until, fresh_since  # Microseconds since 1970.
         self.within, self.archived, self.tokens = within or 2 * DAY, [], []
         self.findings, self.log, self.segments, self.stamped, self.missing, self.orders = [], Log([[], []]), {}, {}, [], []
+        self.witnesses, self.quorum, self.cosigned = list(witnesses), quorum or len(witnesses), None
         self.records, self.windows, self.position, self.selections, self.is_filtered = {}, {}, None, [], False
         self.sources, self.skipped, self.begins_at, self.oldest, self.latest, self.counts = set(), set(), -1, None, 0, collections.Counter()
         self.find = lambda *finding: self.findings.append(finding)
 
-    def checkpoint(self, name, data):
+    def checkpoint(self, name, data, more=()):
         try:
-            found = read_checkpoint(data or b'', self.keys)
+            found = read_checkpoint(data or b'', self.keys + list(more))
             found[3] or self.find('unproven', name, 'no key of --key signed it')
             return found
         except ValueError as error:
@@ -237,7 +246,7 @@ class Verification:
             number == last + 1 or steps.append(self.find('altered', 'checkpoints/%010d' % (last + 1), 'it is missing'))
             name, last = 'checkpoints/%010d' % number, number
             found = self.checkpoint(name, self.store.read(name))
-            steps.append(found and found + (name,))
+            steps.append(found and found[:4] + (name,))
             valid = set(found[3]) - replaced if found else set()
             if found and found[3] and (not valid or found[0] != (signed[-1][0] or found[0]) or found[1] <= signed[-1][1]):
                 steps[-1] = self.find('altered', name, 'it does not continue the checkpoint before')
@@ -246,7 +255,7 @@ class Verification:
                 count = len(steps)
                 not present or valid & present or self.find('unproven', name, 'no checkpoint links its key to the one before')
                 replaced, present = (replaced | present, valid - present) if valid - present else (replaced, present)  # The former key ends.
-        used = {key for _, _, _, signers in signed[1:] for key in signers}
+        used = {key for found in signed[1:] for key in found[3]}
         if not used and stored: self.find('unproven', '--key', 'no key of --key signed a checkpoint: this is not the archive of these keys')
         for key in [key for key in self.keys if used and key[0] == signed[-1][0] and key[:2] not in used]:  # A file may have keys of more archives.
             self.find('unproven', '--key', '"%s+%s" signed no checkpoint: the archive may have been cut before the change to this key' % key[:2])
@@ -263,8 +272,9 @@ class Verification:
         self.follow_all(steps[:count])
         self.check_missing()
         self.check_stamps({*known('timestamps/'), *self.stamped}, len(self.findings))
+        self.check_cosignatures(known('cosignatures/'), signed)
         self.check_windows()
-        elsewhere = self.checkpoint('--since', since) if since is not None else None
+        elsewhere = self.checkpoint('--since', since, self.witnesses) if since is not None else None
         confirmed = elsewhere[1] if elsewhere and elsewhere[:3] in signed else 0
         elsewhere and elsewhere[3] and not confirmed and self.find('altered', '--since', 'the archive does not contain this checkpoint')
         size, dated = len(self.log[0]), max([confirmed if elsewhere and elsewhere[3] else 0, *(lines for at, lines in self.tokens if at < (self.key_until or 0))])
@@ -306,6 +316,27 @@ class Verification:
         waiting = min([self.archived[-1][0], *(at for at, token in first if token == len(numbers))]) if first else 0
         self.age > self.within and self.find('unproven', 'timestamps/', 'lines were first stamped %d h after they were archived' % (self.age // (DAY // 24)))
         first and self.archived[-1][0] - waiting > self.within and self.find('unproven', 'timestamps/', 'no time stamp covers the lines archived since %s' % iso(waiting))
+
+    def check_cosignatures(self, names, signed):  # A witness cosigns one history only: what it cosigned must be in the archive.
+        if not self.witnesses:
+            return names and self.find('note', 'cosignatures/', '%d cosignatures were not checked (--witness)' % len(names))
+        newest = {}
+        for name in names:
+            try:
+                found = read_checkpoint(self.store.read(name) or b'', self.witnesses)
+            except ValueError as error:
+                self.find('unproven', name, str(error))
+                continue
+            if not found[4] or found[0] != signed[-1][0]:
+                self.find('note', name, 'no witness of --witness cosigned it, or it is of another archive: it is no evidence')
+            elif found[:3] not in signed:
+                self.find('altered', name, 'a witness cosigned a checkpoint of %d lines, and the archive does not contain it' % found[1])
+            else:
+                for key, at in found[4].items(): newest[key] = tuple(map(max, newest.get(key, (0, 0)), (found[1], at)))
+        if len(newest) < self.quorum:
+            cosigned = len(newest), len(self.witnesses), self.quorum
+            return self.find('unproven', 'cosignatures/', '%d of %d witnesses cosigned this archive, fewer than --quorum %d' % cosigned)
+        self.cosigned = len(newest), *(sorted(row, reverse=True)[self.quorum - 1] for row in zip(*newest.values()))
 
     def follow_all(self, steps):
         uncommitted = {name for names in self.segments.values() for name in names}
@@ -486,9 +517,12 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     place = parser.add_mutually_exclusive_group(required=True)
     binary, content = argparse.FileType('rb'), lambda path: binary(path).read()
-    def key_file(path): return [read_key(line) for line in content(path).decode('utf-8-sig').split() or ['']]
+    def key_file(path, kind=1): return [read_key(line, kind) for line in content(path).decode('utf-8-sig').split() or ['']]
+    def witness_file(path): return key_file(path, 4)
     def certificate_file(path): return re.search(b'(?s).*-----BEGIN CERTIFICATE-----.*', content(path))[0]
     parser.add_argument('--key', required=True, action='extend', type=key_file)
+    parser.add_argument('--witness', default=[], action='extend', type=witness_file)
+    parser.add_argument('--quorum', type=int)
     files = (place, '--directory', Directory), (place, '--proof', binary), (parser, '--since', content), (parser, '--timestamp-ca', certificate_file)
     for group, name, read in files: group.add_argument(name, type=read)
     arguments = ('--retention', duration, 'segments older than this may be missing, e.g. 400d'), ('--stamped-within', duration, 'default 48h'), (
@@ -500,13 +534,16 @@ def main():
     options.directory and not options.directory.is_dir() and parser.error('"%s" is not a directory' % options.directory)
     since is None or '\n\n\u2014 '.encode() in since or parser.error('--since is not a checkpoint with a signature')
     given = vars(options)
-    others = [name for name in given if name not in ('key', 'directory', 'proof') and given[name] is not None]
+    others = [name for name in given if name not in ('key', 'directory', 'proof') and given[name] not in (None, [])]
     options.directory or not others or parser.error('--proof needs no archive: leave out ' + ', '.join(others))
     now, (begin, end) = int(time.time() * 10 ** 6), (given['from'], options.to)
     begin is None or end is None or begin < end or parser.error('the end of the period is not after its start')
     before = lambda span: None if span is None else now - span
+    witnesses, least = options.witness, len(options.witness) if options.quorum is None else options.quorum
+    len({key[2] for key in witnesses}) == len(witnesses) or parser.error('--witness: two lines have the same key')
+    options.quorum is None or 1 <= least <= len(witnesses) or parser.error('--quorum %d: --witness names %d witnesses' % (least, len(witnesses)))
     verification, counts = Verification(options.directory, options.key, options.timestamp_ca, None, before(options.retention), begin, end,
-                                        options.stamped_within, options.key_until, before(options.fresh)), ('0 lines', 0)
+                                        options.stamped_within, options.key_until, before(options.fresh), witnesses, least), ('0 lines', 0)
     try:
         counts = verification.run(since) if options.directory else verification.prove(options.proof)
     except OSError as error:
@@ -523,6 +560,8 @@ def main():
         at, lines = verification.tokens[-1]
         text = '%d time stamps: %d of %s existed on %s, and each was stamped within %d h of its archiving'
         print(text % (len(verification.tokens), lines, counts[0], iso(at), -(-verification.age // (DAY // 24))))
+    if verification.cosigned:
+        print('witnesses: %d; %d lines cosigned, last on %s' % (*verification.cosigned[:2], iso(verification.cosigned[2] * 1_000_000)))
     print('%s%s: %s checked; confirmed by a checkpoint from elsewhere (--since): %s' % (
         result, ' for what remains' if result == 'intact' and options.directory and missing else '', counts[0], counts[1] if since else 'none given'))
     return {'intact': 0, 'altered': 1, 'unproven': 3}[result]

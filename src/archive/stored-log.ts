@@ -3,11 +3,12 @@ import type { KeyObject } from 'node:crypto';
 import type { WaybillError } from '../errors/errors.ts';
 import { checkpointNumber, checkpointPath, parseCheckpoint } from './checkpoint.ts';
 import type { Checkpoint } from './checkpoint.ts';
-import { hashBytes } from './merkle.ts';
+import { consistencyRanges, hashBytes } from './merkle.ts';
+import type { LeafRange } from './merkle.ts';
 import { openNote, signerOf } from './signed-note.ts';
 import type { Verifier } from './signed-note.ts';
 import type { ArchiveStore } from './store.ts';
-import { edgeTiles, tileAt, tilePath } from './tiles.ts';
+import { edgeTiles, rangeHash, tileAt, tilePath, tilesOf } from './tiles.ts';
 import type { Tile } from './tiles.ts';
 
 /** Creates the error for an object that is missing or wrong; each caller has its own message. */
@@ -78,4 +79,17 @@ export async function readEdgeTiles(store: ArchiveStore, size: number, storedSiz
     tiles.push({ ...tile, hashes: bytes.subarray(0, tile.width * hashBytes) });
   }
   return tiles;
+}
+
+/** The hashes that prove that a tree of `to` leaves extends one of `from` leaves, from the tiles of the larger one, unchecked. */
+export async function readConsistencyProof(store: ArchiveStore, { from, to }: LeafRange, broken: Broken): Promise<readonly Uint8Array[]> {
+  const ranges = consistencyRanges({ from, to });
+  const tiles = new Map<string, Buffer>();
+  for (const tile of ranges.flatMap((range) => tilesOf(range, to))) {
+    const path = tilePath(tile);
+    const bytes = tiles.get(path) ?? (await store.read(path));
+    if (bytes?.length !== tile.width * hashBytes) throw broken(path, bytes ? 'it has another length' : 'it is missing');
+    tiles.set(path, bytes);
+  }
+  return ranges.map((range) => rangeHash(range, to, (tile) => tiles.get(tilePath(tile)) ?? new Uint8Array()));
 }

@@ -168,6 +168,7 @@ export class Delivery {
       acknowledged: this.#acknowledger.acknowledged,
       ...attempts,
       timeStamp: this.#sink?.timeStamp,
+      cosignatures: this.#sink?.cosignatures,
       replay: this.#shownReplay(),
     };
   }

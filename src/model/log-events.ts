@@ -629,6 +629,19 @@ export const logEvents = {
     fields: 'sink error',
     meaning: 'An operator ordered the removal (`archive prune`). A lock or a legal hold of the bucket, or a missing right, prevents it.',
   },
+  'archive.cosigned': {
+    level: 'debug',
+    message: 'checkpoint cosigned',
+    fields: 'sink witness path',
+    meaning: 'A witness cosigned the newest checkpoint. The cosignature is at `path` of the archive.',
+  },
+  'archive.cosign_failed': {
+    level: 'warn',
+    message: 'cannot get a cosignature, retrying',
+    fields: 'sink witness retryInMs error',
+    meaning:
+      'The witness did not answer, its cosignature is not valid, or it refused: it does not know the public key of the archive, or it has cosigned another history or more lines than the archive has. The archive continues without the cosignature.',
+  },
   'sink.adopted': {
     level: 'info',
     message: 'sink adopted',

@@ -141,6 +141,8 @@ export interface Sink extends AsyncDisposable {
   beat?(signal: AbortSignal): Promise<void>;
   /** Only of an archive with a time-stamp authority. */
   readonly timeStamp?: TimeStampState | undefined;
+  /** The state of each witness; only of an archive with witnesses. */
+  readonly cosignatures?: readonly CosignatureState[] | undefined;
 }
 
 export interface ResumePosition {
@@ -160,6 +162,16 @@ export function storedBy(name: string | undefined, id: string, { resumeNote }: P
 /** The time stamps of an archive (RFC 3161). */
 export interface TimeStampState {
   /** Of the newest one, by the authority; undefined without any. */
+  readonly newest: Micros | undefined;
+  /** The error of the last attempt; undefined after a success. */
+  readonly lastError: string | undefined;
+}
+
+/** The cosignatures of an archive by one witness (C2SP tlog-witness). */
+export interface CosignatureState {
+  /** The name of its key. */
+  readonly witness: string;
+  /** The time of the newest one, by the witness; undefined without any. */
   readonly newest: Micros | undefined;
   /** The error of the last attempt; undefined after a success. */
   readonly lastError: string | undefined;

@@ -1,7 +1,7 @@
 /** The state of the daemon at one moment, from which status, readiness probes and gauges are computed. */
 import type { ReplayProgress } from './journal.ts';
 import type { BackfillProgress, Suspension, Window, WindowStates } from './ledger.ts';
-import type { TimeStampState } from './sink.ts';
+import type { CosignatureState, TimeStampState } from './sink.ts';
 import type { ClockMeasurement } from './source.ts';
 import type { DelayMeasure } from './telemetry.ts';
 import type { Micros } from './time.ts';
@@ -107,6 +107,8 @@ export interface SinkSnapshot {
   readonly nextAttempt?: Micros | undefined;
   /** Only of an archive with a time-stamp authority. Running daemon only. */
   readonly timeStamp?: TimeStampState | undefined;
+  /** The state of each witness; only of an archive with witnesses. Running daemon only. */
+  readonly cosignatures?: readonly CosignatureState[] | undefined;
   /** The running replay, or the last one that ended. If no loop runs: the replay that the next loop continues. */
   readonly replay?: ReplayProgress | undefined;
 }

@@ -79,7 +79,7 @@ function sourceJson(source: SourceSnapshot, snapshot: Snapshot) {
 }
 
 function sinkJson(sink: SinkSnapshot, snapshot: Snapshot) {
-  const { id, type, acknowledged, lagEntries, lagRecords, lagSeconds, deadLetters, hasDelivered, timeStamp, replay } = sink;
+  const { id, type, acknowledged, lagEntries, lagRecords, lagSeconds, deadLetters, hasDelivered, timeStamp, cosignatures, replay } = sink;
   return {
     id,
     type,
@@ -103,6 +103,13 @@ function sinkJson(sink: SinkSnapshot, snapshot: Snapshot) {
     failingSince: optional(sink.failingSince),
     nextAttempt: optional(sink.nextAttempt),
     ...(timeStamp && { timeStamp: { newest: optional(timeStamp.newest), lastError: timeStamp.lastError ?? null } }),
+    ...(cosignatures && {
+      cosignatures: cosignatures.map(({ witness, newest, lastError }) => ({
+        witness,
+        newest: optional(newest),
+        lastError: lastError ?? null,
+      })),
+    }),
     ...(replay && { replay: replayJson(replay) }),
   };
 }

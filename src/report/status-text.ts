@@ -46,7 +46,7 @@ export function statusText(given: Snapshot, { color, tz, width }: StatusTextOpti
   const waits = [...waitLines(snapshot, tz), ...forms].flatMap((line) => wrapped(line, width, Infinity, '  '));
   const journal = wrapped(journalLine(snapshot), width, 3, '  ');
   const notes = snapshot.sinks
-    .flatMap((sink) => [...filterLine(sink), ...replayLine(sink), ...stampLine(sink, snapshot)])
+    .flatMap((sink) => [...filterLine(sink), ...replayLine(sink), ...stampLine(sink, snapshot), ...witnessLines(sink, snapshot)])
     .slice(0, notesMax);
   const rest = [head, history, waits, journal, notes].reduce((sum, { length }) => sum + length, found.length === 0 ? 1 : problemLines);
   const rows = linesMax - rest - 6;
@@ -187,6 +187,15 @@ function stampLine({ id, timeStamp }: SinkSnapshot, { now }: Snapshot): string[]
   const { newest, lastError } = timeStamp;
   const failure = lastError === undefined ? '' : `; last attempt: ${printable(lastError)}`;
   return [`${id}: ${newest === undefined ? 'no time stamp yet' : `newest time stamp ${ago(newest, now)}`}${failure}`];
+}
+
+/** The newest cosignature by each witness of an archive. */
+function witnessLines({ id, cosignatures = [] }: SinkSnapshot, { now }: Snapshot): string[] {
+  return cosignatures.map(({ witness, newest, lastError }) => {
+    const failure = lastError === undefined ? '' : `; last attempt: ${printable(lastError)}`;
+    const age = newest === undefined ? 'has not cosigned yet' : `cosigned ${ago(newest, now)}`;
+    return `${id}: witness ${printable(witness)} ${age}${failure}`;
+  });
 }
 
 function lastDelivery({ lastSuccess, hasDelivered }: SinkSnapshot, { now, stopped }: Snapshot): string {

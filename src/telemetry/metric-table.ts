@@ -147,6 +147,12 @@ export const metricTable = {
     help: 'Time of the newest time stamp (RFC 3161) of the archive',
     note: 'Only for a sink `archive` with `timestamp`. A value older than two days means that the time-stamping authority does not answer.',
   },
+  waybill_archive_cosignature_timestamp_seconds: {
+    type: 'gauge',
+    labels: 'sink witness',
+    help: 'Time of the newest cosignature of the archive by the witness; 0 without any',
+    note: 'Only for a sink `archive` with `witnesses`. The alert WaybillCosignatureOld fires 3 hours after it.',
+  },
   waybill_sink_replay_failed: {
     type: 'gauge',
     labels: 'sink',

@@ -215,6 +215,10 @@ const snapshotGauges: Readonly<Record<Exclude<NameOf<'gauge'>, keyof typeof proc
   waybill_sink_state: (s, r) => s.sinks.forEach((one) => oneOf(r, 'state', sinkStates, one.state, { sink: one.id })),
   waybill_sink_last_success_timestamp_seconds: ofSinks((s) => seconds(s.lastSuccess)),
   waybill_archive_time_stamp_timestamp_seconds: ofSinks((s) => seconds(s.timeStamp?.newest)),
+  waybill_archive_cosignature_timestamp_seconds: (s, r) =>
+    s.sinks.forEach(({ id, cosignatures }) =>
+      cosignatures?.forEach(({ witness, newest }) => r(seconds(newest ?? 0), { sink: id, witness })),
+    ),
   waybill_sink_replay_failed: ofSinks((s) => (s.replay?.state === 'failed' ? 1 : 0)),
   waybill_dead_letters: ofSinks((s) => s.deadLetters),
   waybill_journal_bytes: (s, r) => r(s.journal.bytes),

@@ -145,6 +145,7 @@ for name in "$@"; do
     sigma) sigma ;;
     appinspect) appinspect ;;
     c2sp-client) c2sp_client ;;
+    litewitness) go_program litewitness v0.6.1 filippo.io/torchwood/cmd/litewitness ;;
     versitygw) go_program versitygw v1.8.0 github.com/versity/versitygw/cmd/versitygw ;;
     minio) go_program minio v0.0.0-20260212201848-7aac2a2c5b7c github.com/minio/minio ;;
     *)

@@ -69,6 +69,8 @@ export function secondVerifier(
     readonly roots?: string | undefined;
     /** Wall clock in seconds; default: now. */
     readonly now?: number | undefined;
+    readonly witnesses?: readonly string[];
+    readonly quorum?: number;
   } & Pick<VerifyOptions, 'removedBefore' | 'from' | 'to' | 'keyUntil' | 'freshSince'> &
     Pick<TimeStampOptions, 'within'>,
   copies: readonly Changes[] = [{}],

@@ -1,6 +1,7 @@
 /** Requests time stamps from an authority by HTTP (RFC 3161, section 3.4). A response is checked before it is returned. */
 import { randomBytes } from 'node:crypto';
 import { Connection } from '../../connect/connection.ts';
+import { post } from '../../connect/post.ts';
 import type { ProxySettings } from '../../connect/proxy.ts';
 import type { Pem, Secret, Shown, TlsSettings } from '../../connect/trust.ts';
 import { messageOf, WaybillError } from '../../errors/errors.ts';
@@ -92,30 +93,20 @@ export class TimeStampAuthority implements AsyncDisposable {
   }
 
   async #post(body: Buffer, signal: AbortSignal): Promise<Buffer> {
-    const limit = AbortSignal.timeout(this.#context.requestMs ?? requestMs);
-    try {
-      const answer = await this.connection.request(this.#settings.url, {
-        method: 'POST',
+    const { status, type, bytes } = await post(
+      this.connection,
+      {
+        url: this.#settings.url,
         headers: { 'content-type': 'application/timestamp-query', accept: 'application/timestamp-reply', ...this.#authorization() },
         body,
-        signal: AbortSignal.any([signal, limit]),
-      });
-      const chunks: Buffer[] = [];
-      let length = 0;
-      for await (const chunk of answer.body as AsyncIterable<Buffer>) {
-        length += chunk.length;
-        if (length > maxTokenBytes) throw new Error(`the response has more than ${maxTokenBytes} bytes`);
-        chunks.push(chunk);
-      }
-      const type = String(answer.headers['content-type'] ?? 'no media type');
-      if (answer.statusCode !== 200 || !/^application\/timestamp-reply\b/i.test(type))
-        throw new Error(`the response has status ${answer.statusCode} and ${quote(type, 60)}, not 200 and application/timestamp-reply`);
-      return Buffer.concat(chunks);
-    } catch (thrown) {
-      if (limit.aborted)
-        throw new Error(`no complete response within ${(this.#context.requestMs ?? requestMs) / 1_000} s`, { cause: thrown });
-      throw thrown instanceof Error && 'code' in thrown ? this.connection.translate(thrown) : thrown;
-    }
+        maxBytes: maxTokenBytes,
+        requestMs: this.#context.requestMs ?? requestMs,
+      },
+      signal,
+    );
+    if (status !== 200 || !/^application\/timestamp-reply\b/i.test(type))
+      throw new Error(`the response has status ${status} and ${quote(type, 60)}, not 200 and application/timestamp-reply`);
+    return bytes;
   }
 
   #authorization(): Readonly<Record<string, string>> {

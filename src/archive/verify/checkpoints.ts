@@ -77,6 +77,7 @@ function missing(count: number): string {
 
 /**
  * A finding names a checkpoint that no known key signed.
+ * @param verifiers  may have witnesses, for a checkpoint from elsewhere: a witness checked the signature of the log
  * @returns undefined, with a finding, for bytes that are not a checkpoint
  */
 export function openCheckpoint(
@@ -89,8 +90,10 @@ export function openCheckpoint(
   const checkpoint = typeof note === 'object' ? parseCheckpoint(note.text) : undefined;
   if (typeof note === 'string') findings.altered(path, note);
   else if (!checkpoint) findings.altered(path, 'it is not a checkpoint');
-  else if (note.signedBy.length === 0) findings.unproven(path, `no key of --key signed it; signed with "${note.unknown.join('", "')}"`);
-  return typeof note === 'object' && checkpoint ? { ...checkpoint, path, signedBy: note.signedBy.map(keyName) } : undefined;
+  const signedBy = typeof note === 'object' ? [...note.signedBy, ...note.cosignedBy.map(({ witness }) => witness)].map(keyName) : [];
+  if (typeof note === 'object' && checkpoint && signedBy.length === 0)
+    findings.unproven(path, `no key of --key signed it; signed with "${note.unknown.join('", "')}"`);
+  return checkpoint && { ...checkpoint, path, signedBy };
 }
 
 /**

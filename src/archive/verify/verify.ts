@@ -15,6 +15,8 @@ import { compareCopy, compareKeys, noteOthers, openCheckpoint, readCheckpoints }
 import type { SignedCheckpoint } from './checkpoints.ts';
 import { Findings } from './findings.ts';
 import type { Finding } from './findings.ts';
+import { checkCosignatures } from './cosignatures.ts';
+import type { CosignatureReport, WitnessOptions } from './cosignatures.ts';
 import { LedgerCheck } from './ledger.ts';
 import type { SourceWindows } from './ledger.ts';
 import { Order } from './order.ts';
@@ -37,6 +39,8 @@ export interface VerifyOptions {
   readonly keyUntil?: Micros | undefined;
   /** The newest line, and the newest time stamp if they are checked, must not be older. */
   readonly freshSince?: Micros | undefined;
+  /** Undefined: cosignatures are not checked. */
+  readonly cosignatures?: WitnessOptions | undefined;
   readonly signal?: AbortSignal | undefined;
   /** Called after each checkpoint. */
   readonly onProgress?: (done: { readonly lines: number; readonly of: number }) => void;
@@ -56,6 +60,8 @@ export interface VerifyReport {
   readonly confirmed: number;
   /** Undefined without `timestampRoots`, or without a valid time stamp. */
   readonly timeStamps: TimeStampReport | undefined;
+  /** Undefined without witnesses, or without a quorum of them. */
+  readonly cosignatures: CosignatureReport | undefined;
 }
 
 /** @param findings  receives each finding at once: it is known also if the store fails later */
@@ -114,8 +120,10 @@ export async function verifyArchive(
   removed.finish();
   order.finish();
   segments.noteUncommitted();
-  const confirmed = options.since ? confirmedLines(options.since, signed, verifiers, findings) : 0;
+  const known = [...verifiers, ...(options.cosignatures?.witnesses ?? [])];
+  const confirmed = options.since ? confirmedLines(options.since, signed, known, findings) : 0;
   const stamped = await timeStamps.finish(signed, options.timeStamps);
+  const cosigned = await checkCosignatures(store, signed, options.cosignatures, findings);
   const sources = ledger.finish();
   const { keyUntil, freshSince = -Infinity } = options;
   const dated = keyUntil === undefined ? log.size : Math.max(confirmed, timeStamps.linesBefore(keyUntil));
@@ -138,6 +146,7 @@ export async function verifyArchive(
     findings: findings.all,
     confirmed,
     timeStamps: stamped,
+    cosignatures: cosigned,
   };
 }
 

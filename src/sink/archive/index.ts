@@ -12,6 +12,7 @@ import { quote } from '../../errors/quote.ts';
 import { defineSink, type Finding, type SinkContext } from '../define.ts';
 import { signingKeysOf } from './key.ts';
 import { openAuthority } from './open-authority.ts';
+import { openWitnesses } from './open-witnesses.ts';
 import { openStore } from './open-store.ts';
 import { archiveFaults, archiveSettings, bucketTarget, placeOf, type ArchiveSettings, type TimestampSettings } from './settings.ts';
 import { ArchiveSink } from './sink.ts';
@@ -32,7 +33,9 @@ export const archive = defineSink('archive', {
   guarantees: [{ delivery: 'exactly once, in a signed log that a third party can verify', duplicates: '0', losses: '0' }],
   async check(settings, context, signal) {
     const stamps = settings.timestamp ? await authorityFindings(settings.timestamp, context, signal) : [];
-    return [...(await placeFindings(settings, context, signal)), ...stamps];
+    const place = await placeFindings(settings, context, signal);
+    const isOpen = !place.some(({ level }) => level === 'error');
+    return [...place, ...stamps, ...(isOpen ? await witnessFindings(settings, context, signal) : [])];
   },
   async open(settings, context, resumePoint, signal) {
     const [key, previousKey] = signingKeysOf(settings, context.id);
@@ -40,7 +43,8 @@ export const archive = defineSink('archive', {
     const authority = settings.timestamp && (await openAuthority(settings.timestamp, context));
     const { formerCheckpoint } = settings;
     const former = formerCheckpoint === undefined ? undefined : () => formerAt(formerCheckpoint, `sinks.${context.id}.formerCheckpoint`);
-    return ArchiveSink.open({ name: placeOf(settings), store, key, previousKey, authority, former }, context, resumePoint);
+    const witnesses = await openWitnesses(settings, context);
+    return ArchiveSink.open({ name: placeOf(settings), store, key, previousKey, authority, former, witnesses }, context, resumePoint);
   },
 });
 
@@ -91,6 +95,31 @@ async function authorityFindings(settings: TimestampSettings, context: SinkConte
     signal.throwIfAborted();
     return [{ level: 'error', message: `${messageOf(thrown)} (${setting})`, setting }, ...unchecked];
   }
+}
+
+/** Has the newest checkpoint cosigned, and stores nothing. A witness that has cosigned this archive before tells how far. */
+async function witnessFindings(settings: ArchiveSettings, context: SinkContext, signal: AbortSignal): Promise<readonly Finding[]> {
+  await using store = await openStore(settings, context, signal);
+  const note = await store.read('checkpoint');
+  const findings: Finding[] = [];
+  for (const [i, witness] of (await openWitnesses(settings, context)).entries()) {
+    await using client = witness;
+    const setting = `sinks.${context.id}.witnesses[${i}]`;
+    const { name } = client.key;
+    if (!note) findings.push({ level: 'warning', message: `witness "${name}" is not checked: there is no checkpoint yet`, setting });
+    else
+      try {
+        const answer = await client.cosign(note, 0, [], signal);
+        findings.push({
+          level: 'ok',
+          message: `witness "${name}" knows this archive${typeof answer === 'number' ? `: it has cosigned ${answer} lines` : ''}`,
+        });
+      } catch (thrown) {
+        signal.throwIfAborted();
+        findings.push({ level: 'error', message: `${messageOf(thrown)} (${setting})`, setting });
+      }
+  }
+  return findings;
 }
 
 async function directoryFaults(directory: string, setting: string): Promise<readonly Finding[]> {

@@ -1,10 +1,11 @@
 /** The settings of the sink `archive`. */
 import { z } from 'zod';
 import type { BucketTarget } from '../../archive/bucket/client.ts';
+import { parseVerifier } from '../../archive/signed-note.ts';
 import { proxySettings, tlsSettings } from '../../connect/settings.ts';
 import { isLoopback } from '../../settings/loopback.ts';
 import { parseInstant } from '../../settings/units.ts';
-import { duration, httpsUrl, httpUrl, line, path, pemFiles, secret, text } from '../../settings/values.ts';
+import { duration, facts, httpsUrl, httpUrl, line, path, pemFiles, secret, text } from '../../settings/values.ts';
 import type { SettingFault, SinkContext, WrittenSink } from '../define.ts';
 
 const s3Settings = z
@@ -22,7 +23,7 @@ const s3Settings = z
     objectLock: z
       .union([z.literal('none'), duration({ min: '1d' })])
       .describe(
-        'Retention of each segment, checkpoint and time stamp from its creation on: `365d`. Until then, nobody can delete it or shorten this time. `none` for a bucket without Object Lock',
+        'Retention of each segment, checkpoint, time stamp and cosignature from its creation on: `365d`. Until then, nobody can delete it or shorten this time. `none` for a bucket without Object Lock',
       ),
     objectLockMode: z
       .enum(['compliance', 'governance'])
@@ -75,6 +76,18 @@ const timestampSettings = z
   })
   .describe('Time stamps: once a UTC day, an authority signs the time of the newest checkpoint (docs/evidence.md)');
 
+const witnessSettings = z.strictObject({
+  url: httpUrl('an address such as https://witness.example', 'a witness needs none').describe(
+    'Address of the witness, before `/add-checkpoint`. `http:` is safe: the cosignature is signed',
+  ),
+  key: text(/^[^\s+]+\+[0-9a-f]{8}\+B[A-Za-z0-9+/]{43}$/, 'the public key of a witness, name+id+base64, as "archive witness" prints it')
+    .refine((key) => parseVerifier(key, 4) !== undefined, 'is not the public key of a witness: its id does not fit')
+    .register(facts, { expects: 'the public key of a witness, name+id+base64' })
+    .describe('Public key of the witness, of type 4 (Ed25519): the sink accepts no other cosignature'),
+  tls: tlsSettings.optional(),
+  proxy: proxySettings.optional().describe('Proxy of these requests in place of the general one; `none` connects directly'),
+});
+
 export const archiveSettings = z.strictObject({
   directory: path()
     .optional()
@@ -90,6 +103,15 @@ export const archiveSettings = z.strictObject({
     .optional()
     .describe('The last `checkpoint` of an archive whose key was lost: the first line of this new archive holds it (docs/evidence.md)'),
   timestamp: timestampSettings.optional(),
+  witnesses: z
+    .array(witnessSettings)
+    .max(10)
+    .superRefine((witnesses, context) => {
+      const ids = witnesses.map(({ key }) => key.split('+')[1]);
+      if (new Set(ids).size < ids.length) context.addIssue({ code: 'custom', message: 'names a witness twice' });
+    })
+    .optional()
+    .describe('Witnesses (C2SP tlog-witness): each cosigns the newest checkpoint, at most once a minute (docs/evidence.md)'),
 });
 
 type S3Settings = z.output<typeof s3Settings>;

@@ -17,9 +17,11 @@ import {
   type ResumePoint,
   type ResumePosition,
   type Sink,
+  type CosignatureState,
   type TimeStampState,
 } from '../../model/sink.ts';
 import type { SinkContext } from '../define.ts';
+import { Cosigner, type WitnessAccess } from './cosigner.ts';
 import { entryLine } from './entry-line.ts';
 import { Remover } from './remover.ts';
 import { TimeStamper, type Authority } from './time-stamper.ts';
@@ -38,6 +40,8 @@ interface ArchiveTarget {
   readonly former?: (() => Promise<string>) | undefined;
   /** Undefined: no time stamps. The sink closes it. */
   readonly authority?: Authority | undefined;
+  /** The sink closes them. */
+  readonly witnesses?: readonly WitnessAccess[];
 }
 
 const dayMs = 86_400_000;
@@ -56,6 +60,7 @@ export class ArchiveSink implements Sink {
   /** The records that the archive had when this state was made to continue it. Read once one of that time is sent. */
   #archived: { has(uid: string): boolean } | undefined;
   #stamper: TimeStamper | undefined;
+  #cosigners: readonly Cosigner[] = [];
   /** The UTC day of the last checkpoint that was reported. */
   #reportedOn: number | undefined;
   /** An hour after the last checkpoint; an archive without one waits for its first batch. */
@@ -73,7 +78,7 @@ export class ArchiveSink implements Sink {
 
   /** @throws WaybillError `archive_broken`, or `sink_blocked` when the archive does not belong to this state, `archive_ahead` when it never will */
   static async open(target: ArchiveTarget, context: Context, resumePoint: ResumePoint): Promise<ArchiveSink> {
-    const { name, store, key, previousKey, random = randomBytes, codec, authority, former } = target;
+    const { name, store, key, previousKey, random = randomBytes, codec, former } = target;
     const { position, adopt = false } = resumePoint;
     const options = { key, previousKey, random, codec, beginsAfter: position.seq };
     const writer = await ArchiveWriter.open(store, options).catch(async (cause: unknown) => {
@@ -94,7 +99,7 @@ export class ArchiveSink implements Sink {
       await sink[Symbol.asyncDispose]();
       throw thrown;
     }
-    if (authority) await sink.#stampWith(authority);
+    await sink.#attest();
     const { position: archived } = writer;
     sink.#remover.start(archived?.removing ?? []);
     if (archived) sink.beatAt = context.clock.monotonic() + Math.max(0, hourMs - Math.max(0, context.clock.now() - archived.at / 1_000));
@@ -170,10 +175,17 @@ export class ArchiveSink implements Sink {
     return this.#stamper?.state;
   }
 
-  async #stampWith(authority: Authority): Promise<void> {
-    const { name, store } = this.#target;
+  get cosignatures(): readonly CosignatureState[] | undefined {
+    return this.#cosigners.length === 0 ? undefined : this.#cosigners.map(({ state }) => state);
+  }
+
+  /** Starts to have checkpoints stamped and cosigned. */
+  async #attest(): Promise<void> {
+    const { name, store, authority, witnesses = [] } = this.#target;
+    const { checkpoint } = this.#writer;
     try {
-      this.#stamper = await TimeStamper.open({ ...this.#context, store, authority }, this.#writer.checkpoint);
+      if (authority) this.#stamper = await TimeStamper.open({ ...this.#context, store, authority }, checkpoint);
+      this.#cosigners = await Promise.all(witnesses.map((witness) => Cosigner.open({ ...this.#context, store, witness }, checkpoint)));
     } catch (cause) {
       await this[Symbol.asyncDispose]();
       throw failure('sink_unavailable', `cannot open the archive "${name}" for sink "${this.#context.id}"`, cause);
@@ -183,6 +195,7 @@ export class ArchiveSink implements Sink {
 
   #consider(): void {
     this.#stamper?.consider(this.#writer.checkpoint, this.#writer.position, this.#writer.isKeyChange);
+    for (const cosigner of this.#cosigners) cosigner.consider(this.#writer.checkpoint);
   }
 
   /**
@@ -206,6 +219,7 @@ export class ArchiveSink implements Sink {
     await this.#append;
     await this.#remover[Symbol.asyncDispose]();
     await this.#stamper?.[Symbol.asyncDispose]();
+    await Promise.all(this.#cosigners.map((cosigner) => cosigner[Symbol.asyncDispose]()));
     await this.#target.store[Symbol.asyncDispose]?.();
   }
 

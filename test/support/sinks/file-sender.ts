@@ -4,7 +4,8 @@
  * argument, until that many records exist and all are acknowledged. The third argument is the size
  * at which the file is rotated and compressed, `-`, or `archive`. Several batches await their
  * acknowledgement at any moment, so that kills hit each state of the file. With a fifth argument it replays its first
- * records once, and notes in the file of that name how many. It prints each step of the replay.
+ * records once, and notes in the file of that name how many. It prints each step of the replay. With WITNESS_URL and WITNESS_KEY,
+ * that witness cosigns the archive.
  */
 import { logEvents } from '../../../src/model/log-events.ts';
 import { existsSync, writeFileSync } from 'node:fs';
@@ -68,7 +69,9 @@ const loop = new Delivery({
     const context = contextOf(type, { log });
     if (type === 'archive') {
       const signingKey = new Secret(keyFrom(1).export({ format: 'pem', type: 'pkcs8' }).toString());
-      return archive.open({ directory: path, signingKey }, context, resumePoint, signal);
+      const { WITNESS_URL: url, WITNESS_KEY: witness } = process.env;
+      const witnesses = url !== undefined && witness !== undefined ? [{ url, key: witness }] : [];
+      return archive.open({ directory: path, signingKey, witnesses }, context, resumePoint, signal);
     }
     const rotation = size === '-' ? { compression: 'none' as const } : { rotate: { size: Number(size) }, compression: 'gzip' as const };
     return file.open({ path, ...rotation }, context, resumePoint, signal);

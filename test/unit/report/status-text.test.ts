@@ -125,6 +125,19 @@ test('the newest time stamp of an archive, and why there is none of today', () =
   expect(archive({ newest: undefined, lastError: 'no answer' })).toContain('archive: no time stamp yet; last attempt: no answer');
 });
 
+test('the age of the newest cosignature by each witness of an archive, and why there is none', () => {
+  const cosignatures = [
+    { witness: 'witness.example/a', newest: micros('2026-11-19T03:00:00Z'), lastError: undefined },
+    { witness: 'witness.example/b', newest: undefined, lastError: 'no answer' },
+  ];
+  expect(lines({ sinks: [sink({ id: 'archive', cosignatures })] }, { width: 200 })).toEqual(
+    expect.arrayContaining([
+      'archive: witness witness.example/a cosigned 24 h ago',
+      'archive: witness witness.example/b has not cosigned yet; last attempt: no answer',
+    ]),
+  );
+});
+
 describe('at any width', () => {
   test.each([40, 60, 80, 120])('no line is longer than %i, and one problem leaves at most 24 lines', (width) => {
     const all = lines(

@@ -31,7 +31,16 @@ const families = Object.entries<Metric>(metricTable);
 
 test('every metric of the table is exposed with its type and labels, and no other', async () => {
   const { meters, bind, text } = start();
-  bind(() => snapshot({ sinks: [sink({ timeStamp: { newest: micros('2026-11-20T00:00:00Z'), lastError: undefined } })] }));
+  bind(() =>
+    snapshot({
+      sinks: [
+        sink({
+          timeStamp: { newest: micros('2026-11-20T00:00:00Z'), lastError: undefined },
+          cosignatures: [{ witness: 'w', newest: undefined, lastError: undefined }],
+        }),
+      ],
+    }),
+  );
   meters.recordDelay('production', 3);
   meters.sourceRequest('production', 'ok', 0.2);
   meters.recordsUnexpected('production', 'unknown_action');

@@ -65,7 +65,7 @@ async function configured(
 export async function keysOf(files: readonly string[], signal: AbortSignal, place?: Place): Promise<readonly Verifier[]> {
   if (files.length > 0) {
     const keys: Verifier[] = [];
-    for (const file of files) keys.push(...(await keysIn(file, signal)));
+    for (const file of files) keys.push(...(await keysIn(file, '--key', signal)));
     return keys;
   }
   if (!place?.settings)
@@ -74,19 +74,18 @@ export async function keysOf(files: readonly string[], signal: AbortSignal, plac
   return origin === undefined ? [] : signingKeysOf(place.settings, place.sink ?? '').map((key) => signerOf(origin, key));
 }
 
-async function keysIn(file: string, signal: AbortSignal): Promise<readonly Verifier[]> {
-  const lines = (await readAbortable(file, '--key', signal))
+/** @param type  of the keys: 4 of witnesses. @throws WaybillError `usage` for a file without keys, or with others */
+export async function keysIn(file: string, option: string, signal: AbortSignal, type: 1 | 4 = 1): Promise<readonly Verifier[]> {
+  const lines = (await readAbortable(file, option, signal))
     .toString('utf8')
     .replace(/^\ufeff/, '')
     .split('\n')
     .filter((line) => line.trim() !== '');
-  if (lines.length === 0) throw new WaybillError('usage', `cannot use --key "${file}": it is empty`);
+  if (lines.length === 0) throw new WaybillError('usage', `cannot use ${option} "${file}": it is empty`);
   return lines.map((line) => {
-    const verifier = parseVerifier(line.trim());
+    const verifier = parseVerifier(line.trim(), type);
     if (verifier) return verifier;
-    throw new WaybillError(
-      'usage',
-      `cannot use --key "${file}": a line is not name+id+base64 of an Ed25519 key; "waybill check" prints it`,
-    );
+    const expected = type === 1 ? 'an Ed25519 key; "waybill check" prints it' : 'the Ed25519 key of a witness (type 4)';
+    throw new WaybillError('usage', `cannot use ${option} "${file}": a line is not name+id+base64 of ${expected}`);
   });
 }

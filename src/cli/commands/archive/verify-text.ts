@@ -38,6 +38,7 @@ export function verifyText(report: VerifyReport, isCompared: boolean, now: Micro
       ? []
       : [`the newest line was archived on ${rfc3339(report.archivedAt)}, ${ago(report.archivedAt, now)}`]),
     ...(report.timeStamps ? [stampedText(report.timeStamps, lines)] : []),
+    ...(report.cosignatures ? [cosignedText(report.cosignatures, lines)] : []),
     newest(report, isCompared),
   ];
 }
@@ -45,6 +46,10 @@ export function verifyText(report: VerifyReport, isCompared: boolean, now: Micro
 function stampedText({ count, lines, newest, within }: NonNullable<VerifyReport['timeStamps']>, all: number): string {
   const existed = `${counted(count, 'time stamp')}: ${grouped(lines)} of ${counted(all, 'line')} existed on ${rfc3339(newest)}`;
   return `${existed}, and each was stamped within ${Math.ceil(within / 3_600_000_000)} h of its archiving`;
+}
+
+function cosignedText({ witnesses, lines, newest }: NonNullable<VerifyReport['cosignatures']>, all: number): string {
+  return `${counted(witnesses, 'witness', 'witnesses')}: ${grouped(lines)} of ${counted(all, 'line')} cosigned, last on ${rfc3339(newest)}`;
 }
 
 /** Anyone with the key and the storage can restore an older state of the archive: only a checkpoint from elsewhere shows it. */

@@ -1,9 +1,11 @@
 /** `waybill archive verify`: checks an archive, or proofs of single lines, against public keys. */
 import type { X509Certificate } from 'node:crypto';
 import { systemClock } from '../../../time/clock.ts';
+import { formatVerifier } from '../../../archive/signed-note.ts';
 import { checkProofs, worstOf } from '../../../archive/proof-file.ts';
 import { Findings } from '../../../archive/verify/findings.ts';
 import { Turns } from '../../../archive/verify/turns.ts';
+import type { WitnessOptions } from '../../../archive/verify/cosignatures.ts';
 import { verifyArchive, type VerifyReport } from '../../../archive/verify/verify.ts';
 import { WaybillError, codeOf, messageOf } from '../../../errors/errors.ts';
 import { counted, grouped, rfc3339 } from '../../../report/format-time.ts';
@@ -11,8 +13,8 @@ import { parseDuration } from '../../../settings/units.ts';
 import { assertForward, parsePeriod, parseTime } from '../../../settings/period.ts';
 import { subcommand } from '../../command.ts';
 import { inputLines, printJson, readAbortable, type Io } from '../../io.ts';
-import { jsonOption, parsed, text, timeOptions, type ValuesOf } from '../../option.ts';
-import { keyOption, keysOf, placeOf, placeOptions } from './place.ts';
+import { jsonOption, parsed, text, texts, timeOptions, type ValuesOf } from '../../option.ts';
+import { keyOption, keysIn, keysOf, placeOf, placeOptions } from './place.ts';
 import { Progress } from '../../progress.ts';
 import { verifyText } from './verify-text.ts';
 
@@ -22,6 +24,10 @@ const options = {
   ...timeOptions,
   since: text('FILE', 'a checkpoint that was stored elsewhere: the archive must contain it'),
   'timestamp-ca': text('FILE', 'root certificates of time-stamping authorities, in PEM: checks the time stamps'),
+  witness: texts('FILE', 'public keys of witnesses, one name+id+base64 a line: checks the cosignatures; may be repeated'),
+  quorum: parsed('N', 'how many of the witnesses must have cosigned; default all', 'a number from 1 on', (given) =>
+    /^[1-9]\d{0,3}$/.test(given) ? Number(given) : undefined,
+  ),
   retention: parsed('D', 'segments older than this may be missing, e.g. 400d', 'a duration such as 400d', parseDuration),
   'stamped-within': parsed(
     'D',
@@ -60,6 +66,7 @@ async function run(values: Values, io: Io): Promise<number> {
         : { roots: await rootsIn(values['timestamp-ca'], io.signal), now, within: micros(values['stamped-within']) },
     keyUntil: values['key-until'] === undefined ? undefined : parseTime(values['key-until'], '--key-until', now, false),
     freshSince: values.fresh === undefined ? undefined : now - values.fresh * 1_000,
+    cosignatures: await witnessesOf(values, io.signal),
     removedBefore: values.retention === undefined ? undefined : now - values.retention * 1_000,
     signal: io.signal,
     onProgress: ({ lines, of }: { readonly lines: number; readonly of: number }) =>
@@ -93,6 +100,7 @@ function unreadable(name: string, thrown: unknown, findings: Findings): VerifyRe
     findings: findings.all,
     confirmed: 0,
     timeStamps: undefined,
+    cosignatures: undefined,
   };
 }
 
@@ -116,9 +124,22 @@ async function rootsIn(file: string, signal: AbortSignal): Promise<readonly X509
   }
 }
 
-function reportJson({ sources, timeStamps, archivedAt, ...report }: VerifyReport): object {
+/** A key under two names is one witness: its signature does not cover the name. */
+async function witnessesOf({ witness: files, quorum }: Values, signal: AbortSignal): Promise<WitnessOptions | undefined> {
+  if (files.length === 0 && quorum === undefined) return undefined;
+  const witnesses = (await Promise.all(files.map((file) => keysIn(file, '--witness', signal, 4)))).flat();
+  const keys = new Set(witnesses.map((key) => formatVerifier(key).split('+')[2]));
+  if (keys.size < witnesses.length) throw new WaybillError('usage', 'cannot use --witness: two lines have the same key');
+  const least = quorum ?? witnesses.length;
+  if (least > witnesses.length)
+    throw new WaybillError('usage', `cannot use --quorum ${least}: --witness names ${counted(witnesses.length, 'witness', 'witnesses')}`);
+  return { witnesses, quorum: least };
+}
+
+function reportJson({ sources, timeStamps, cosignatures, archivedAt, ...report }: VerifyReport): object {
   return {
     ...report,
+    cosignatures: cosignatures && { ...cosignatures, newest: rfc3339(cosignatures.newest) },
     archivedAt: archivedAt === undefined ? undefined : rfc3339(archivedAt),
     timeStamps: timeStamps && { ...timeStamps, newest: rfc3339(timeStamps.newest), within: Math.round(timeStamps.within / 1e6) },
     sources: sources.map((each) => ({ ...each, from: rfc3339(each.from), to: each.to === undefined ? undefined : rfc3339(each.to) })),
@@ -127,8 +148,23 @@ function reportJson({ sources, timeStamps, archivedAt, ...report }: VerifyReport
 
 async function verifyProofs(file: string, values: Values, io: Io): Promise<number> {
   const given = (
-    ['directory', 'sink', 'config', 'from', 'to', 'since', 'retention', 'timestamp-ca', 'stamped-within', 'key-until', 'fresh'] as const
-  ).find((name) => values[name] !== undefined);
+    [
+      ...([
+        'directory',
+        'sink',
+        'config',
+        'from',
+        'to',
+        'since',
+        'retention',
+        'timestamp-ca',
+        'stamped-within',
+        'key-until',
+        'fresh',
+      ] as const),
+      ...(['witness', 'quorum'] as const),
+    ] as const
+  ).find((name) => values[name] !== undefined && (name !== 'witness' || values.witness.length > 0));
   if (given !== undefined) throw new WaybillError('usage', `cannot use --${given} with --proof: a proof is checked without the archive`);
   const verifiers = await keysOf(values.key, io.signal);
   const proofs = await checkProofs(inputLines(file, '--proof', io.signal), verifiers, new Turns(io.signal));

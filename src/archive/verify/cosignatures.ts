@@ -1,0 +1,72 @@
+/**
+ * Checks the cosignatures of an archive. A witness cosigns one history of an archive only, so a cosigned checkpoint that the archive lacks shows that
+ * the archive was set back, or that it has another history elsewhere.
+ */
+import type { Micros } from '../../model/time.ts';
+import { parseCheckpoint } from '../checkpoint.ts';
+import { parseCosignaturePath } from '../cosignature-path.ts';
+import { equal } from '../merkle.ts';
+import { openNote } from '../signed-note.ts';
+import type { Verifier } from '../signed-note.ts';
+import type { ArchiveStore } from '../store.ts';
+import type { SignedCheckpoint } from './checkpoints.ts';
+import type { Findings } from './findings.ts';
+
+export interface WitnessOptions {
+  /** Keys of type 4, each different. */
+  readonly witnesses: readonly Verifier[];
+  /** How many of them must have cosigned. */
+  readonly quorum: number;
+}
+
+/** What the witnesses confirm. */
+export interface CosignatureReport {
+  /** Witnesses that cosigned a checkpoint of the archive. */
+  readonly witnesses: number;
+  /** Lines that the quorum cosigned. */
+  readonly lines: number;
+  /** As many witnesses as the quorum have a cosignature of this time or later. */
+  readonly newest: Micros;
+}
+
+/** @param options  undefined: the cosignatures are only counted */
+export async function checkCosignatures(
+  store: ArchiveStore,
+  signed: readonly SignedCheckpoint[],
+  options: WitnessOptions | undefined,
+  findings: Findings,
+): Promise<CosignatureReport | undefined> {
+  const paths: string[] = [];
+  for await (const path of store.list('cosignatures/')) if (parseCosignaturePath(path)) paths.push(path);
+  if (!options) {
+    if (paths.length > 0) findings.note('cosignatures/', `${paths.length} cosignatures were not checked (--witness FILE)`);
+    return undefined;
+  }
+  const { witnesses, quorum } = options;
+  const bySize = new Map(signed.map((checkpoint) => [checkpoint.size, checkpoint]));
+  const newest = new Map<Verifier, { readonly size: number; readonly time: Micros }>();
+  for (const path of paths.sort()) {
+    const opened = openNote((await store.read(path)) ?? Buffer.alloc(0), witnesses);
+    const checkpoint = typeof opened === 'object' ? parseCheckpoint(opened.text) : undefined;
+    const found = bySize.get(checkpoint?.size ?? 0);
+    if (typeof opened === 'string') findings.unproven(path, opened);
+    else if (!checkpoint) findings.unproven(path, 'it is not a checkpoint');
+    else if (opened.cosignedBy.length === 0) findings.noteFile(path, 'no witness of --witness cosigned it: it is no evidence');
+    else if (checkpoint.origin !== signed.at(-1)?.origin) findings.noteFile(path, 'it is of another archive, and no evidence');
+    else if (!found || !equal(found.root, checkpoint.root))
+      findings.altered(path, `a witness cosigned a checkpoint of ${checkpoint.size} lines, and the archive does not contain it`);
+    else
+      for (const { witness, time } of opened.cosignedBy) {
+        const before = newest.get(witness);
+        newest.set(witness, { size: Math.max(found.size, before?.size ?? 0), time: Math.max(time, before?.time ?? 0) });
+      }
+  }
+  if (newest.size < quorum) {
+    const cosigned = `${newest.size} of ${witnesses.length} witnesses cosigned this archive`;
+    findings.unproven('cosignatures/', `${cosigned}, fewer than --quorum ${quorum}`);
+    return undefined;
+  }
+  const last = (values: readonly number[]): number => values.toSorted((a, b) => b - a)[quorum - 1] ?? 0;
+  const all = [...newest.values()];
+  return { witnesses: newest.size, lines: last(all.map(({ size }) => size)), newest: last(all.map(({ time }) => time)) };
+}

@@ -1,0 +1,224 @@
+/** Cosignatures of witnesses, judged by both verifiers: what a set back, forked or cut archive is with them. */
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { beforeAll, describe, expect, it } from 'vitest';
+import { checkpointPath } from '../../../src/archive/checkpoint.ts';
+import { cosignaturePath } from '../../../src/archive/cosignature-path.ts';
+import { cosignatureLine, formatVerifier, parseVerifier, signerOf } from '../../../src/archive/signed-note.ts';
+import type { Verifier } from '../../../src/archive/signed-note.ts';
+import { verifyArchive } from '../../../src/archive/verify/verify.ts';
+import { codeOf } from '../../../src/errors/errors.ts';
+import { command } from '../../../src/cli/commands/archive/index.ts';
+import { keyFrom, MemoryStore, openWriter, through, windowLines, writeArchive } from '../../support/archive.ts';
+import { outputOf, type Output } from '../../support/command-io.ts';
+import { hasPython, resultOf, secondVerifier, verifyWithPython } from '../../support/second-verifier.ts';
+
+const witnessOf = (seed: number) => signerOf(`witness.example/w${seed}`, keyFrom(seed), 4);
+const [one, two, three] = [witnessOf(11), witnessOf(12), witnessOf(13)];
+/** 2026-11-20T10:00:00Z, then an hour later for each checkpoint. */
+const timeOf = (number: number): number => 1_795_168_800 + (number - 1) * 3_600;
+
+/** Checkpoint `number` of an archive, cosigned. */
+function cosigned(files: ReadonlyMap<string, Buffer>, number: number, witness: typeof one, time = timeOf(number)): Buffer {
+  const note = files.get(checkpointPath(number))?.toString() ?? expect.unreachable();
+  return Buffer.from(`${note}${cosignatureLine(note.slice(0, note.indexOf('\n\n') + 1), witness, time)}`);
+}
+
+/** Four checkpoints. Witness one cosigned each, and witness two the first two. */
+const whole = new MemoryStore();
+/** The same lines, other salts: another history of the same archive after checkpoint 2. */
+const fork = new MemoryStore();
+let key = '';
+beforeAll(async () => {
+  const lines = windowLines(4, 3);
+  await writeArchive(whole, lines, 4);
+  const twoThirds = [...whole.files].filter(([path]) => !isAfter(path, 2));
+  for (const [path, bytes] of twoThirds) fork.files.set(path, bytes);
+  fork.files.set('checkpoint', whole.files.get(checkpointPath(2)) ?? Buffer.alloc(0));
+  const writer = await openWriter(fork, 'other salts');
+  for (const at of [8, 12]) await writer.append(lines.slice(at, at + 4), through(at + 4));
+  for (const number of [1, 2, 3, 4]) whole.files.set(cosignaturePath(number, one), cosigned(whole.files, number, one));
+  for (const number of [1, 2]) whole.files.set(cosignaturePath(number, two), cosigned(whole.files, number, two));
+  key = formatVerifier(signerOf((whole.files.get('checkpoint') ?? '').toString().split('\n')[0] ?? '', keyFrom(1)));
+});
+
+/** True for the checkpoint, the segment and the cosignatures after checkpoint `number`, each of which has 5 lines. */
+function isAfter(path: string, number: number): boolean {
+  const [, folder, digits] = /^(checkpoints|cosignatures|segments)\/(\d+)/.exec(path) ?? [];
+  if (folder === undefined) return path.startsWith('tile/') && !path.startsWith('tile/entries/000.p/') && !path.startsWith('tile/0/000.p/');
+  return folder === 'segments' ? Number(digits) >= number * 5 : Number(digits) > number;
+}
+
+interface Case {
+  readonly files: ReadonlyMap<string, Buffer>;
+  readonly witnesses?: readonly Verifier[];
+  readonly quorum?: number;
+  readonly since?: Buffer;
+  readonly keys?: string;
+}
+
+const verified = (args: readonly string[]): Promise<Output> => outputOf((given, io) => command.run(given, io), ['verify', ...args]);
+
+/** The verdict and the findings of both verifiers, without notes. */
+async function judged({ files, witnesses = [one, two], quorum = witnesses.length, since, keys = key }: Case): Promise<unknown> {
+  const verifiers = keys.split('\n').map((each) => parseVerifier(each) ?? expect.unreachable());
+  const { result, findings, cosignatures } = await verifyArchive(new MemoryStore(files), verifiers, {
+    ...{ since, cosignatures: { witnesses, quorum } },
+  });
+  const [theirs = []] = await secondVerifier(files, { key: keys, since, witnesses: witnesses.map(formatVerifier), quorum });
+  const ours = findings.flatMap(({ severity, object }) => (severity === 'note' ? [] : [`${severity} ${object}`]));
+  expect(theirs.flatMap(([severity, object]) => (severity === 'note' ? [] : [`${severity} ${object}`])).sort()).toEqual(ours.toSorted());
+  expect(resultOf(theirs)).toBe(result);
+  return { result, ours, cosignatures };
+}
+
+/** A copy of the archive that was set back to checkpoint `number`; its cosignatures too, or not. */
+function setBack(number: number, keepsCosignatures: boolean): Map<string, Buffer> {
+  const files = new Map(
+    [...whole.files].filter(([path]) => (keepsCosignatures && path.startsWith('cosignatures/')) || !isAfter(path, number)),
+  );
+  return files.set('checkpoint', files.get(checkpointPath(number)) ?? Buffer.alloc(0));
+}
+
+const changed = (path: string, bytes: Buffer): Map<string, Buffer> => new Map(whole.files).set(path, bytes);
+const last = (): Buffer => cosigned(whole.files, 4, one);
+
+describe.skipIf(!hasPython)('both verifiers say of an archive with cosignatures', () => {
+  const hour = 3_600_000_000;
+  const first = timeOf(1) * 1_000_000;
+
+  it('that all witnesses confirm the lines which each of them cosigned, and since when', async () => {
+    expect(await judged({ files: whole.files })).toEqual({
+      result: 'intact',
+      ours: [],
+      cosignatures: { witnesses: 2, lines: 10, newest: first + hour },
+    });
+    expect(await judged({ files: whole.files, quorum: 1 })).toMatchObject({
+      ...{ result: 'intact', cosignatures: { witnesses: 2, lines: 20, newest: first + 3 * hour } },
+    });
+  });
+
+  it('that it is unproven if fewer witnesses cosigned than the quorum', async () => {
+    const files = whole.files;
+    expect(await judged({ files, witnesses: [one, two, three] })).toMatchObject({ result: 'unproven', ours: ['unproven cosignatures/'] });
+    expect(await judged({ files, witnesses: [one, two, three], quorum: 2 })).toMatchObject({ result: 'intact' });
+    expect(await judged({ files, witnesses: [three] })).toMatchObject({ result: 'unproven', cosignatures: undefined });
+  });
+
+  it('that it is altered if it was set back and a cosignature shows it, in the archive or from the witness', async () => {
+    expect(await judged({ files: setBack(2, true) })).toMatchObject({
+      ...{ result: 'altered', ours: [`altered ${cosignaturePath(3, one)}`, `altered ${cosignaturePath(4, one)}`] },
+    });
+    expect(await judged({ files: setBack(2, false) })).toMatchObject({ result: 'intact', cosignatures: { lines: 10 } });
+    expect(await judged({ files: setBack(2, false), since: last() })).toMatchObject({ result: 'altered', ours: ['altered --since'] });
+  });
+
+  it('that it is altered if it has another history', async () => {
+    const files = new Map(fork.files);
+    for (const [path, bytes] of whole.files) if (path.startsWith('cosignatures/')) files.set(path, bytes);
+    expect(await judged({ files })).toMatchObject({
+      ...{ result: 'altered', ours: [`altered ${cosignaturePath(3, one)}`, `altered ${cosignaturePath(4, one)}`] },
+    });
+    expect(await judged({ files: fork.files, quorum: 1, since: last() })).toMatchObject({
+      ...{ result: 'altered', ours: expect.arrayContaining(['altered --since']) as string[] },
+    });
+  });
+
+  // The former key signs all that is there. So without a witness nothing shows that a change of the key was cut.
+  it('that it is altered if it was cut before a change of its key, also for who knows the former key only', async () => {
+    const store = new MemoryStore();
+    const lines = windowLines(4, 3);
+    await writeArchive(store, lines.slice(0, 8), 4);
+    const writer = await openWriter(store, 'new key', { key: keyFrom(2), previousKey: keyFrom(1) });
+    const before = new Map(store.files);
+    await writer.append(lines.slice(8, 12), through(12));
+    await writer.append(lines.slice(12, 16), through(16));
+    const [origin = ''] = (before.get('checkpoint') ?? '').toString().split('\n');
+    const former = formatVerifier(signerOf(origin, keyFrom(1)));
+    const since = cosigned(store.files, 4, one);
+    const parts = { witnesses: [one], keys: former };
+    expect(await judged({ ...parts, files: new Map(before).set(cosignaturePath(2, one), cosigned(before, 2, one)) })).toMatchObject({
+      result: 'intact',
+    });
+    expect(await judged({ ...parts, files: new Map(before).set(cosignaturePath(4, one), since) })).toMatchObject({ result: 'altered' });
+    expect(await judged({ ...parts, files: new Map(before).set(cosignaturePath(2, one), cosigned(before, 2, one)), since })).toMatchObject({
+      result: 'altered',
+    });
+  });
+
+  it.each([
+    [
+      'a changed time',
+      () =>
+        Buffer.from(
+          last()
+            .toString()
+            .replace(/(— witness\S+ .{8})./u, '$1B'),
+        ),
+      'unproven',
+    ],
+    ['bytes that are no note', () => Buffer.from('no note'), 'unproven'],
+    ['an empty file', () => Buffer.alloc(0), 'unproven'],
+    ['a cosigned text that is no checkpoint', () => Buffer.from(`text\n\n${cosignatureLine('text\n', one, timeOf(1))}`), 'unproven'],
+    ['the cosignature of a witness that --witness does not name', () => cosigned(whole.files, 4, three), 'intact'],
+    ['a checkpoint without a cosignature', () => whole.files.get(checkpointPath(4)) ?? Buffer.alloc(0), 'intact'],
+    ['a cosigned checkpoint of another archive', () => otherArchive(), 'intact'],
+    ['the cosignature of another checkpoint of the archive', () => cosigned(whole.files, 3, one), 'intact'],
+  ])('with %s in place of one cosignature', async (_, bytes, result) => {
+    expect(await judged({ files: changed(cosignaturePath(4, one), bytes()), quorum: 1 })).toMatchObject({ result });
+  });
+
+  function otherArchive(): Buffer {
+    const text = `waybill/other\n7\n${Buffer.alloc(32).toString('base64')}\n`;
+    return Buffer.from(`${text}\n${cosignatureLine(text, one, timeOf(1))}`);
+  }
+
+  it('the same as programs: lines cosigned, the time of the last, and exit codes', async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'waybill-cosigned-'));
+    try {
+      const file = (name: string, text: string | Buffer): string => {
+        mkdirSync(dirname(join(folder, name)), { recursive: true });
+        writeFileSync(join(folder, name), text);
+        return join(folder, name);
+      };
+      for (const [path, bytes] of setBack(2, false)) file(`archive/${path}`, bytes);
+      const place = ['--directory', join(folder, 'archive'), '--key', file('key', `${key}\n`)];
+      const witnesses = file('witnesses', `${formatVerifier(one)}\n${formatVerifier(two)}\n`);
+      const other = file('other', `${formatVerifier(three)}\n`);
+      const since = file('since', last());
+      const renamed = file('renamed', `${formatVerifier(signerOf('witness.example/other-name', keyFrom(11), 4))}\n`);
+      const ways: readonly (readonly [number, ...string[]])[] = [
+        [0, '--witness', witnesses],
+        [1, '--witness', witnesses, '--since', since],
+        // Without the witness, the checkpoint counts by the key of the archive.
+        [1, '--since', since],
+        [3, '--witness', witnesses, '--witness', other],
+        [0, '--witness', witnesses, '--witness', other, '--quorum', '2'],
+        [2, '--witness', witnesses, '--quorum', '3'],
+        [2, '--witness', witnesses, '--quorum', '0'],
+        [2, '--quorum', '1'],
+        [2, '--witness', witnesses, '--witness', renamed],
+        [2, '--witness', join(folder, 'key')],
+        [2, '--witness', join(folder, 'missing')],
+      ];
+      for (const [code, ...args] of ways) {
+        expect(verifyWithPython(...place, ...args).code, args.join(' ')).toBe(code);
+        const ours = verified([...place, ...args]).then(
+          (output) => output.code,
+          (thrown: unknown) => codeOf(thrown),
+        );
+        expect(await ours, args.join(' ')).toBe(code === 2 ? 'usage' : code);
+      }
+      const { stdout } = await verified([...place, '--witness', witnesses]);
+      expect(stdout).toContain('\n2 witnesses: 10 of 10 lines cosigned, last on 2026-11-20T11:00:00Z\n');
+      expect(verifyWithPython(...place, '--witness', witnesses).text).toContain(
+        'witnesses: 2; 10 lines cosigned, last on 2026-11-20T11:00:00Z\n',
+      );
+      const { stdout: json } = await verified([...place, '--witness', witnesses, '--json']);
+      expect(JSON.parse(json)).toMatchObject({ cosignatures: { witnesses: 2, lines: 10, newest: '2026-11-20T11:00:00Z' } });
+    } finally {
+      rmSync(folder, { recursive: true });
+    }
+  });
+});
