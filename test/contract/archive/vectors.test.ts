@@ -1,0 +1,52 @@
+/** Both verifiers, as commands, on the archives and proofs of test/fixtures/archive-vectors, with the exit codes of its `cases.json`. */
+import { execFileSync } from 'node:child_process';
+import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { command } from '../../../src/cli/commands/archive/index.ts';
+import { outputOf } from '../../support/command-io.ts';
+import { hasPython, verifyWithPython } from '../../support/second-verifier.ts';
+
+interface Case {
+  readonly name: string;
+  /** Separated by blanks, which no argument has. Files are relative to the folder. */
+  readonly arguments: string;
+  readonly exit: number;
+}
+
+const folder = join(import.meta.dirname, '../../fixtures/archive-vectors');
+const cases = JSON.parse(readFileSync(join(folder, 'cases.json'), 'utf8')) as readonly Case[];
+const unpacked = mkdtempSync(join(tmpdir(), 'archive-vectors-'));
+
+beforeAll(() => {
+  cpSync(folder, unpacked, { recursive: true });
+  for (const name of readdirSync(folder).filter((each) => each.endsWith('.tar.gz'))) execFileSync('tar', ['-xzf', name], { cwd: unpacked });
+});
+afterAll(() => {
+  rmSync(unpacked, { recursive: true });
+});
+
+const fileOptions = ['--directory', '--key', '--since', '--timestamp-ca', '--proof'];
+const argumentsOf = (given: Case): string[] =>
+  given.arguments.split(' ').map((each, i, all) => (fileOptions.includes(all[i - 1] ?? '') ? join(unpacked, each) : each));
+
+// promise: Archives and proofs with a known verdict, for whoever writes another verifier: both verifiers agree on each of them.
+describe('the vectors for other verifiers', () => {
+  it.each(cases)('$name: waybill archive verify', async (given) => {
+    const { code, stdout } = await outputOf((args, io) => command.run(args, io), ['verify', ...argumentsOf(given)]);
+    expect([code, stdout]).toEqual([given.exit, stdout]);
+  });
+
+  it.skipIf(!hasPython).each(cases)('$name: verify.py', (given) => {
+    const { code, text } = verifyWithPython(...argumentsOf(given));
+    expect([code, text]).toEqual([given.exit, text]);
+  });
+
+  it('use every archive and every proof', () => {
+    const used = new Set(cases.flatMap((each) => each.arguments.split(' ')));
+    const archives = readdirSync(folder).flatMap((name) => (name.endsWith('.tar.gz') ? [name.replace('.tar.gz', '')] : []));
+    const proofs = readdirSync(join(folder, 'proofs')).map((name) => `proofs/${name}`);
+    expect([...archives, ...proofs].filter((name) => !used.has(name))).toEqual([]);
+  });
+});
