@@ -216,7 +216,7 @@ export class Segments {
       db.prepare('DELETE FROM segments WHERE seq <= ?').run(last.seq);
       db.prepare('UPDATE head SET pruned_seq = ?, pruned_chain = ? WHERE one = 1').run(last.seq + last.n - 1, last.chain);
     });
-    db.pragma('incremental_vacuum(2000)');
+    this.#store.shrink();
     return rows.reduce((sum, row) => sum + row.n, 0);
   }
 

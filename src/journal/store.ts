@@ -24,6 +24,8 @@ export class Store {
   #broken: WaybillError | undefined;
   /** The limit that the last transaction reached. */
   full: 'journal_full' | 'disk' | undefined;
+  /** Bytes used between two transactions: only this process writes, and collection asks before each request. */
+  #used: number | undefined;
   /** Committed transactions, for the benchmark and the status. */
   commits = 0;
 
@@ -85,6 +87,8 @@ export class Store {
       throw new WaybillError('journal_full', `cannot write the state in "${this.directory}": journal.maxSize is used up`, {
         cause: thrown,
       });
+    } finally {
+      this.#used = undefined;
     }
     this.commits += 1;
     this.full = undefined;
@@ -107,7 +111,7 @@ export class Store {
 
   #within<Result>(share: number, operation: () => Result): Result {
     const result = operation();
-    if (share === Infinity || this.usedBytes() <= share * this.maxBytes()) return result;
+    if (share === Infinity || this.#measure() <= share * this.maxBytes()) return result;
     throw new WaybillError(
       'journal_full',
       `cannot write the state in "${this.directory}": it would exceed ${share * 100} % of journal.maxSize`,
@@ -120,6 +124,7 @@ export class Store {
    */
   trimWal(): void {
     if (walBytes(this.db) <= this.#diskBudget.walBytes) return;
+    this.#used = undefined;
     try {
       this.db.pragma('wal_checkpoint(TRUNCATE)');
     } catch (thrown) {
@@ -129,6 +134,12 @@ export class Store {
       this.#broken = error;
       throw error;
     }
+  }
+
+  /** Returns free pages to the file system, some at a time. */
+  shrink(): void {
+    this.#used = undefined;
+    this.db.pragma('incremental_vacuum(2000)');
   }
 
   /** Within a transaction: registers a change in memory to make after COMMIT. */
@@ -144,14 +155,18 @@ export class Store {
   /** SQLite reports `maxSize` and a full disk with the same error. The limit with less space left caused it. */
   #isQuotaTighter(): boolean {
     const { bavail, bsize } = statfsSync(this.directory);
-    return this.maxBytes() - this.usedBytes() <= bavail * bsize;
+    return this.maxBytes() - this.#measure() <= bavail * bsize;
   }
 
   usedBytes(): number {
-    return usedBytes(this.#pages.get()?.used ?? 0, this.db, this.#diskBudget);
+    return (this.#used ??= this.#measure());
   }
 
   maxBytes(): number {
     return this.#filePages * pageBytes + this.#diskBudget.walBytes;
+  }
+
+  #measure(): number {
+    return usedBytes(this.#pages.get()?.used ?? 0, this.db, this.#diskBudget);
   }
 }

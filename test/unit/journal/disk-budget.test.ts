@@ -2,6 +2,7 @@
 import { createHash } from 'node:crypto';
 import { statSync } from 'node:fs';
 import { join } from 'node:path';
+import type { Database } from 'better-sqlite3';
 import { expect, test } from 'vitest';
 import { diskBudgetOf } from '../../../src/journal/disk-budget.ts';
 import { snapshotOf } from '../../../src/journal/queries/snapshot.ts';
@@ -20,6 +21,12 @@ function noise(salt: number): string {
 function onDisk({ directory }: Opened, name = '*'): number {
   const names = name === '*' ? ['waybill.db', 'waybill.db-wal'] : [name];
   return names.reduce((sum, each) => sum + (statSync(join(directory, each), { throwIfNoEntry: false })?.size ?? 0), 0);
+}
+
+/** Counted by another connection: the pages with content, and the WAL, which is at least its reserve. */
+function measured(state: Opened, db: Database): number {
+  const [pages, free] = ['page_count', 'freelist_count'].map((name) => db.pragma(name, { simple: true }) as number);
+  return ((pages ?? 0) - (free ?? 0)) * 4_096 + Math.max(2 * mebi, onDisk(state, 'waybill.db-wal'));
 }
 
 /**
@@ -46,8 +53,12 @@ test('a large maxSize gives the WAL 64 MB, a small one an eighth; a checkpoint r
 
 test('file and WAL together stay within the quota', async () => {
   const state = await opened({ maxSize: maxSize });
+  const other = state.beside();
   let most = 0;
-  const pages = await fill(state, 0, () => (most = Math.max(most, onDisk(state))));
+  const pages = await fill(state, 0, () => {
+    most = Math.max(most, onDisk(state));
+    expect(state.journal.usage().bytes).toBe(measured(state, other));
+  });
   expect(pages).toBeGreaterThan(70);
   expect(most).toBeGreaterThan(14 * mebi);
   expect(most).toBeLessThanOrEqual(maxSize);
@@ -85,6 +96,7 @@ test('a WAL that a reader blocks counts as used: collection pauses, and resumes 
   reader.exec('COMMIT');
   journal.prune();
   expect(onDisk(state, 'waybill.db-wal')).toBe(0);
+  expect(journal.usage().bytes).toBe(measured(state, reader));
   expect(await journal.paused()).toBeUndefined();
   expect(await fill(state, held + 1, () => undefined)).toBeGreaterThan(0);
 });
