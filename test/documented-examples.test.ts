@@ -7,34 +7,41 @@ import ts from 'typescript';
 import { expect, test } from 'vitest';
 
 const root = resolve(import.meta.dirname, '..');
-const copied = ['src', 'test/contract', 'test/fixtures', 'test/support', 'test/unit', 'package.json', 'tsconfig.json', 'vitest.config.ts'];
+const copied = [
+  ...['src', 'test/contract', 'test/fixtures', 'test/support', 'test/unit', 'package.json', 'tsconfig.json', 'vitest.config.ts'],
+  ...['content', 'docs'],
+];
 
-test.each(['docs/adding-a-format.md', 'docs/adding-a-sink.md'])('the worked example of %s compiles, and its test passes', async (page) => {
-  const copy = mkdtempSync(join(tmpdir(), 'waybill-example-'));
-  try {
-    for (const name of copied) cpSync(join(root, name), join(copy, name), { recursive: true });
-    symlinkSync(join(root, 'node_modules'), join(copy, 'node_modules'));
-    const paths = applyBlocks(readFileSync(join(root, page), 'utf8'), copy);
-    expect(errorsIn(copy, paths)).toEqual([]);
-    const tests = paths.filter((path) => path.endsWith('.test.ts'));
-    expect(tests.length).toBeGreaterThan(0);
-    const { code, output } = await vitest(copy, tests);
-    expect(code, output).toBe(0);
-    expect(output).toMatch(/Tests .*\d+ passed/);
-  } finally {
-    rmSync(copy, { recursive: true, force: true });
-  }
-});
+test.each(['docs/adding-a-field.md', 'docs/adding-a-format.md', 'docs/adding-a-sink.md'])(
+  'the worked example of %s compiles, and its test passes',
+  async (page) => {
+    const copy = mkdtempSync(join(tmpdir(), 'waybill-example-'));
+    try {
+      for (const name of copied) cpSync(join(root, name), join(copy, name), { recursive: true });
+      symlinkSync(join(root, 'node_modules'), join(copy, 'node_modules'));
+      const paths = applyBlocks(readFileSync(join(root, page), 'utf8'), copy);
+      expect(errorsIn(copy, paths)).toEqual([]);
+      const tests = paths.filter((path) => path.endsWith('.test.ts'));
+      expect(tests.length).toBeGreaterThan(0);
+      const { code, output } = await vitest(copy, tests);
+      expect(code, output).toBe(0);
+      expect(output).toMatch(/Tests .*\d+ passed/);
+    } finally {
+      rmSync(copy, { recursive: true, force: true });
+    }
+  },
+);
 
 /** Blocks name their file after the language: a `ts` block is a new file, a `diff` block changes one. @returns the files' paths */
 function applyBlocks(markdown: string, copy: string): string[] {
   const blocks = [...markdown.matchAll(/^```(ts|diff) (\S+)\n([^]*?)^```$/gm)];
-  return blocks.map(([, language, path = '', text = '']) => {
+  const changed = blocks.map(([, language, path = '', text = '']) => {
     const file = join(copy, path);
     mkdirSync(dirname(file), { recursive: true });
     writeFileSync(file, language === 'ts' ? text : text.split('@@\n').reduce(applyHunk, readFileSync(file, 'utf8')));
     return path;
   });
+  return changed.filter((path) => path.endsWith('.ts'));
 }
 
 function applyHunk(text: string, hunk: string): string {
