@@ -450,7 +450,8 @@ describe('a token', () => {
 
   test('a client secret changed on disk takes effect after its refusal; a wrong one is named', async () => {
     service.secret = 'secret-2';
-    const made = make();
+    const lines: unknown[] = [];
+    const made = make({ log: noting({ write: (...line) => void lines.push(line) }) });
     const error = await errorOf(made.page());
     expect(error).toMatchObject({
       code: 'token_refused',
@@ -459,8 +460,10 @@ describe('a token', () => {
         'AADSTS7000215: Invalid client secret provided.; see sources.production.auth.clientSecret',
     });
     expectNoSecret(error);
+    expect(lines).toEqual([]);
     made.clientSecret.stored = 'secret-2';
     expect(await made.page()).toMatchObject({ total: 0 });
+    expect(lines).toContainEqual(['source.setting_reread', { setting: 'sources.production.auth.clientSecret' }]);
   });
 
   const oauth =

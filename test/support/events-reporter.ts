@@ -1,6 +1,6 @@
 /**
  * Compares the log events that the tests of a run provoked with the table of events. A line that lacks a required field, or has a field
- * that the table lacks, fails the run. After all tests of `npm test` it prints the events that none of them provoked.
+ * that the table lacks, fails the run. So does an event that no test of a whole `npm test` provoked.
  */
 import { mkdtempSync, readFileSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -32,8 +32,10 @@ export default class EventsReporter implements Reporter {
     }
     const provoked = new Set(noted.map(([event]) => event));
     const missing = Object.keys(logEvents).filter((event) => !provoked.has(event));
-    if (missing.length > 0 && (await this.#isWhole(modules)))
+    if (missing.length > 0 && (await this.#isWhole(modules))) {
       process.stdout.write(`\nlog events that no test of this run provoked:\n  ${missing.join(' ')}\n`);
+      process.exitCode = 1;
+    }
   }
 
   async #isWhole(modules: readonly TestModule[]): Promise<boolean> {

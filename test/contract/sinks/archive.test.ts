@@ -13,7 +13,6 @@ import { parseVerifier } from '../../../src/archive/signed-note.ts';
 import { verifyArchive } from '../../../src/archive/verify/verify.ts';
 import type { VerifyReport } from '../../../src/archive/verify/verify.ts';
 import type { DeliveryResult, Message, ResumePoint, Sink } from '../../../src/model/sink.ts';
-import type { Log } from '../../../src/model/telemetry.ts';
 import { Secret } from '../../../src/settings/secret.ts';
 import { archive } from '../../../src/sink/archive/index.ts';
 import { ArchiveSink } from '../../../src/sink/archive/sink.ts';
@@ -23,6 +22,7 @@ import { temporary } from '../../support/model-journal.ts';
 import { batchOf, contextOf, message, messages, ModelKept, positionOf } from '../../support/sinks/sink-batches.ts';
 import { sinkSuite } from '../../support/sinks/sink-suite.ts';
 import type { Place } from '../../support/sinks/sink-suite.ts';
+import { noting } from '../../support/telemetry/written-events.ts';
 
 const never = new AbortController().signal;
 const pem = keyFrom(1).export({ format: 'pem', type: 'pkcs8' }).toString();
@@ -528,7 +528,7 @@ describe('an archive', () => {
 
     test('that the store refuses is tried again with the next segment', async () => {
       const lines: unknown[] = [];
-      const log: Log = { write: (event, ...fields) => void lines.push([event, ...fields]) };
+      const log = noting({ write: (event, ...fields) => void lines.push([event, ...fields]) });
       const store = new DirectoryStore(directory);
       let refusals = 1;
       const remove = store.remove.bind(store);

@@ -894,6 +894,15 @@ describe('elasticsearch', () => {
       expect(await lines()).toContainEqual(expect.stringMatching(/^warning: .*source\.ip is keyword, not ip: searches and dashboards/));
     });
 
+    test('a sink that finds another mapping than that of Waybill logs it, and sends', async () => {
+      await send(await open(), batchOf([message(1)]));
+      model.meta = undefined;
+      const logged: unknown[] = [];
+      const sink = await open({ templates: 'check' }, { log: { write: (...line) => void logged.push(line) } });
+      expect(logged).toEqual([['sink.template_missing', { sink: 'siem', target: stream }]]);
+      expect((await send(sink, batchOf([message(2)]))).rejections).toEqual([]);
+    });
+
     test('does not warn about a stream that does not exist yet, with a key that cannot read templates', async () => {
       model.seesTemplates = false;
       expect(await lines()).toContain(`ok: "${stream}" does not exist yet; the first record creates it; the key cannot read its templates`);

@@ -48,7 +48,7 @@ export class Loop {
   readonly receiver: ModelReceiver;
   readonly delivery: Delivery;
   readonly lines: Line[] = [];
-  readonly counted = { sent: 0, delays: [] as number[] };
+  readonly counted = { sent: 0, dropped: 0, delays: [] as number[] };
   readonly stop = new AbortController();
   readonly abandon = new AbortController();
   ended: Promise<void> = Promise.resolve();
@@ -64,6 +64,7 @@ export class Loop {
     });
     const meters = {
       eventsDelivered: (_sink: string, count: number) => (this.counted.sent += count),
+      sinkDropped: (_sink: string, count: number) => (this.counted.dropped += count),
       sinkRetried: () => undefined,
       deliveryDelay: (_sink: string, seconds: number) => this.counted.delays.push(seconds),
     } as unknown as Meters;

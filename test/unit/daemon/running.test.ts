@@ -145,6 +145,27 @@ test('a sink with another destination than in the state is blocked alone, and ke
   });
 });
 
+test('a changed selection and records that a sink lost are logged for the sink', async () => {
+  const it = await started();
+  const narrow: SinkConfig = { ...it.sink('out'), filter: { result: ['AccessDenied'] } };
+  const running = it.start(it.configured([narrow]));
+  await it.pass(1_000);
+  const [out] = [it.sink('out')];
+  const open: typeof out.definition.open = async (settings, context, resumePoint, signal) => {
+    const loss = { first: 1, last: 2, message: 'the file is shorter than before' };
+    // A sink that cannot continue finds the same loss at each attempt.
+    for (const note of ['one', 'two']) await resumePoint.lost(loss, note);
+    return out.definition.open(settings, context, resumePoint, signal);
+  };
+  await it.change(running, it.configured([{ ...out, definition: { ...out.definition, open } }]));
+  await it.pass(1_000);
+  const told = it.log.lines.filter(({ event }) => ['sink.selection_changed', 'sink.records_lost'].includes(event));
+  expect(told.map(({ event, fields }) => [event, fields])).toEqual([
+    ['sink.selection_changed', { sink: 'out', sources: ['production', 'new'] }],
+    ['sink.records_lost', { sink: 'out', code: 'file_truncated', first: 1, last: 2, detail: 'the file is shorter than before' }],
+  ]);
+});
+
 test('a sink that starts with an archive may precede it in the configuration', async () => {
   const it = await started();
   const evidence = it.sink('evidence');

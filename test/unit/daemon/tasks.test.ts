@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
 import { Tasks } from '../../../src/daemon/tasks.ts';
+import { WaybillError } from '../../../src/errors/errors.ts';
 import { VirtualClock } from '../../support/virtual-clock.ts';
 import { noting } from '../../support/telemetry/written-events.ts';
 
@@ -36,7 +37,8 @@ test('a loop ends alone: its batch is abandoned after the timeout, and the other
 
 test('an error of a loop that is ended by a reload is fatal for all', async () => {
   const clock = new VirtualClock(0);
-  const tasks = new Tasks(new AbortController().signal, clock, { write: () => undefined });
+  const lines: unknown[] = [];
+  const tasks = new Tasks(new AbortController().signal, clock, noting({ write: (...line) => void lines.push(line) }));
   const broken = new Error('broken');
   const task = tasks.start('collect', async (stop) => {
     await aborted(stop);
@@ -45,6 +47,24 @@ test('an error of a loop that is ended by a reload is fatal for all', async () =
   tasks.start('deliver', aborted);
   await task.end(1_000);
   expect(await tasks.ended(() => 1_000)).toBe(broken);
+  expect(lines).toEqual([
+    ['daemon.failed', { name: 'collect', code: undefined, error: broken }],
+    ['daemon.stopping', { reason: 'broken' }],
+  ]);
+});
+
+test('a disk that is full during the shutdown is no failure of the daemon: the log tells which sink is reconciled at the next start', async () => {
+  const lines: unknown[] = [];
+  const stop = new AbortController();
+  const tasks = new Tasks(stop.signal, new VirtualClock(0), noting({ write: (...line) => void lines.push(line) }));
+  const full = new WaybillError('journal_full', 'database or disk is full');
+  tasks.start('deliver siem', async (signal) => {
+    await aborted(signal);
+    throw full;
+  });
+  stop.abort(new Error('SIGTERM'));
+  expect(await tasks.ended(() => 1_000)).toBeUndefined();
+  expect(lines).toContainEqual(['daemon.acknowledgements_unsaved', { name: 'deliver siem', code: 'journal_full', error: full }]);
 });
 
 test('what hangs is named at the end of shutdownTimeout, and the daemon waits no longer', async () => {

@@ -12,6 +12,19 @@ const again = (retryAfterMs?: number) => new WaybillError('sink_unavailable', 'b
 const blocked = () => new WaybillError('sink_blocked', 'the key is not accepted');
 const refused = (words: string) => new WaybillError('sink_refused', words);
 
+test('messages that the receiver drops are counted each time, and logged once', async () => {
+  await using rig = await Rig.make();
+  const loop = rig.loop({ records: 2 });
+  loop.receiver.answer = (batch) => ({ ...loop.receiver.take(batch), dropped: 1 });
+  await append(rig.journal, 6);
+  loop.run();
+  await rig.clock.until(() => committed(rig.journal, 'sink').acknowledged === 6);
+  expect(loop.counted.dropped).toBe(3);
+  expect(loop.lines.filter(({ event }) => event === 'sink.records_dropped')).toEqual([
+    { level: 'warn', event: 'sink.records_dropped', fields: { sink: 'sink' } },
+  ]);
+});
+
 describe('retry', () => {
   test('resends the same messages in order, before later messages', async () => {
     await using rig = await Rig.make();

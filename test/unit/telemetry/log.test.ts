@@ -3,6 +3,7 @@ import { WaybillError } from '../../../src/errors/errors.ts';
 import type { Clock } from '../../../src/model/time.ts';
 import { createLog, type LogSettings, type Logs } from '../../../src/telemetry/log.ts';
 import type { LogEventCode } from '../../../src/model/log-events.ts';
+import { noteLine } from '../../support/telemetry/written-events.ts';
 
 class TestClock implements Clock {
   ms = 0;
@@ -40,10 +41,16 @@ interface Fixture extends Omit<Logs, 'root'> {
   readonly lines: () => Record<string, unknown>[];
 }
 
+/** Notes the events of the log itself. The tests write other events with some of their fields only. */
+function ofLog(line: string): string {
+  if (line.includes('"event":"log.')) noteLine(line.trim());
+  return line;
+}
+
 function start(settings: Partial<LogSettings> = {}, environment: Record<string, string> = {}, isTTY = false): Fixture {
   const clock = new TestClock();
   let text = '';
-  const stream = { isTTY, write: (line: string) => (text += line) };
+  const stream = { isTTY, write: (line: string) => (text += ofLog(line)) };
   const logs = createLog({ level: 'info', format: 'json', levels: {}, ...settings }, clock, stream, environment);
   const lines = () =>
     text
@@ -343,7 +350,7 @@ describe('a stuck or closed reader', () => {
     let [text, kept] = ['', 0];
     let drain: () => void = () => undefined;
     const stream = {
-      write: (line: string) => void (text += line),
+      write: (line: string) => void (text += ofLog(line)),
       once: (_: 'drain', listener: () => void) => void (drain = listener),
       get writableLength() {
         return kept;
