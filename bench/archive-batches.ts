@@ -1,15 +1,19 @@
 /** Batches for an archive: records of the benchmark in windows of a quarter of an hour, each with its proof, as the journal sends them. */
 import { createHash, hash } from 'node:crypto';
 import type { Batch, Message } from '../src/model/sink.ts';
+import { identify } from '../src/record/identity.ts';
+import { readRecord } from '../src/record/read.ts';
 import { perSecond, recordText } from './record.ts';
 
 const beginMs = Date.UTC(2026, 0, 1);
 const batchRecords = 10_000;
 const windowRecords = perSecond * 900;
 
-/** The uid of record `i`: 16 bytes in base64url. */
-export function uidOf(i: number): string {
-  return Buffer.from(hash('sha256', `record ${i}`, 'hex').slice(0, 32), 'hex').toString('base64url');
+const identity = identify('production');
+
+/** The uid of small record `i`. */
+export function smallUid(i: number): string {
+  return identity(readRecord(Buffer.from(smallText(i))));
 }
 
 /** @param isSmall  records with the fewest fields, for an archive with many of them */
@@ -24,9 +28,10 @@ export function* archiveBatches(records: number, isSmall: boolean): Generator<Ba
     bytes: messages.reduce((sum, { bytes }) => sum + bytes.length, 0),
   });
   for (let i = 0; i < records; i += 1) {
-    const micros = beginMs * 1000 + Math.floor((i * 1_000_000) / perSecond);
-    const text = isSmall ? smallText(i, micros) : recordText(i, beginMs);
-    const uid = uidOf(i);
+    const micros = microsOf(i);
+    const text = isSmall ? smallText(i) : recordText(i, beginMs);
+    // `verify` computes it again.
+    const uid = identity(readRecord(Buffer.from(text)));
     uids.push(Buffer.from(uid, 'base64url'));
     // A page of 1,000 records is received at once.
     const received = beginMs * 1000 + Math.floor(i / 1_000) * 33_333_333;
@@ -60,8 +65,12 @@ function message(seq: number, uid: string, time: number, received: number, text:
   };
 }
 
-function smallText(i: number, micros: number): string {
-  return `{"logId":${i},"logTimestamp":"${new Date(micros / 1000).toISOString().slice(0, 23)}"}`;
+function microsOf(i: number): number {
+  return beginMs * 1000 + Math.floor((i * 1_000_000) / perSecond);
+}
+
+function smallText(i: number): string {
+  return `{"logId":${i},"logTimestamp":"${new Date(microsOf(i) / 1000).toISOString().slice(0, 23)}"}`;
 }
 
 /** The ledger entry of a proven window, as the journal writes it. */
@@ -75,7 +84,7 @@ function proofText(from: number, uids: readonly Buffer[]): string {
     from,
     to: from + 900_000_000,
     state: 'proven',
-    query: { startTime: new Date(from / 1000).toISOString() },
+    query: { startTime: new Date(from / 1000).toISOString(), endTime: new Date(from / 1000 + 900_000).toISOString() },
     total: uids.length,
     records: uids.length,
     digest,

@@ -5,7 +5,7 @@
 import { execFileSync } from 'node:child_process';
 import { readFileSync, readdirSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { uidOf } from './archive-batches.ts';
+import { smallUid } from './archive-batches.ts';
 import { cpuSeconds } from './process.ts';
 import { waybill } from './program.ts';
 
@@ -26,8 +26,8 @@ export function proofRuns(archive: string, records: number, rounds: number): Pro
   for (let round = 0; round < rounds; round += 1)
     // Uids have no order, so each of these records is in another file of the index.
     for (const i of [0, Math.floor(records / 3), Math.floor((2 * records) / 3), records - 1]) {
-      const proving = timed([program, 'archive', 'prove', '--directory', archive, '--uid', uidOf(i)]);
-      if (!proving.output.includes(uidOf(i))) throw new Error(`no proof of record ${i}`);
+      const proving = timed([program, 'archive', 'prove', '--directory', archive, '--uid', smallUid(i)]);
+      if (!proving.output.includes(smallUid(i))) throw new Error(`no proof of record ${i}`);
       writeFileSync(proof, proving.output);
       found.prove.push(proving);
       found['verify --proof'].push(timed([program, 'archive', 'verify', '--proof', proof, '--key', key]));
