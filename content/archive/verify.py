@@ -172,7 +172,7 @@ def root_of(found, index, size, hashes):  # The root of a tree by an inclusion p
     inner = root_of(found, index % middle, middle if index < middle else size - middle, hashes)
     return sha256(b'\x01' + (inner + sibling if index < middle else sibling + inner))
 
-def check_proof(data, keys):
+def check_proof(data, keys):  # Its line, the number of this line, the size of the tree, and the known keys that signed it.
     proof = parse(data.decode('utf-8', 'replace') if len(data) < MAX_TEXT else '', object_pairs_hook=once)
     hashes, entry, index = list(map(unbase64, proof['hashes'])), unbase64(proof['entry']), proof['index']
     _, size, root, signers, _ = read_checkpoint(proof['checkpoint'].encode(), keys)
@@ -181,7 +181,18 @@ def check_proof(data, keys):
     need(is_of_line, 'it is not a proof, or the entry does not match the line')
     is_leaf = CHECKS['count'](index) and index < size and all(len(each) == 32 for each in hashes)
     need(is_leaf and root_of(sha256(b'\x00' + entry), index, size, hashes) == root and not hashes, 'hashes do not lead from the entry to the root')
-    return signers
+    return line, index + 1, size, signers
+
+STATED = {'record': 'logTimestamp actionAttempted result', 'ledger': 'source from to state records', 'operation': 'at actor operation', 'position': 'at seq'}
+
+def statement(data):  # What a line states: its kind, the uid of a record, and these fields.
+    line, head = read_line(data)[0], RECORD.match(data[:256])
+    is_record = line['kind'] == 'record'
+    try: value_of = parse((data[head.end():-1] if is_record else data).decode('utf-8', 'replace')).get
+    except WRONG: value_of = {}.get  # A record may have any bytes: they are hashed, and not understood.
+    values = map(value_of, STATED[line['kind']].split())
+    texts = [line['kind'], *[head[2].decode() for _ in range(is_record)], *(str(each) if type(each) is str or CHECKS['count'](each) else '-' for each in values)]
+    return ', '.join(texts) + ' (it has a key twice, and the last one counts)' * line.get('twice', False)
 
 def order_of(line, origin):  # The operation of a line on this archive, its lines, and its reason or case; None for another one.
     try:
@@ -225,13 +236,15 @@ class Verification:
         except ValueError as error:
             return self.find('altered', name, str(error))
 
-    def prove(self, file):
+    def prove(self, file, show=lambda number, line, at, size: None):
         count, lines = 0, iter(functools.partial(file.readline, MAX_TEXT), b'')
         for count, line in enumerate(lines, 1):
             try:
-                check_proof(line, self.keys) or self.find('unproven', 'proof %d' % count, 'no key of --key signed its checkpoint')
+                *found, signers = check_proof(line, self.keys)
+                show(count, *found) if signers else self.find('unproven', 'proof %d' % count, 'no key of --key signed its checkpoint')
             except WRONG as error:
-                self.find('altered', 'proof %d' % count, str(error))
+                is_ours = b'"waybill-proof/1"' in line
+                self.find(*('altered', 'proof %d' % count, str(error)) if is_ours else ('unproven', 'proof %d' % count, 'it is not a proof of the format waybill-proof/1'))
         count or self.find('unproven', '--proof', 'it has no proof')
         return '%d proof%s' % (count, 's'[count == 1:]), 0
 
@@ -529,13 +542,18 @@ def main():
         '--from', bound, 'each window of a period: a time, a day or a month'), ('--to', functools.partial(bound, is_end=True), 'its end'), (
         '--key-until', bound, 'a key was stolen then'), ('--fresh', duration, 'the newest line and time stamp must not be older')
     for name, read, text in arguments: parser.add_argument(name, type=read, help=text)
+    parser.add_argument('--print', action='store_true', help='with --proof: standard output receives the verified lines, and nothing else')
     options = parser.parse_args()
     since = options.since and options.since.replace(b'\r\n', b'\n').removeprefix(b'\xef\xbb\xbf').strip() + b'\n'  # Mail and editors change them.
     options.directory and not options.directory.is_dir() and parser.error('"%s" is not a directory' % options.directory)
     since is None or '\n\n\u2014 '.encode() in since or parser.error('--since is not a checkpoint with a signature')
     given = vars(options)
-    others = [name for name in given if name not in ('key', 'directory', 'proof') and given[name] not in (None, [])]
+    others = [name for name in given if name not in ('key', 'directory', 'proof', 'print') and given[name] not in (None, [])]
     options.directory or not others or parser.error('--proof needs no archive: leave out ' + ', '.join(others))
+    options.directory and options.print and parser.error('--print needs --proof')
+    def show(number, line, at, size):
+        if options.print: sys.stdout.buffer.write(line + b'\n')
+        else: print(ascii('proof %d: line %d of %d: %s' % (number, at, size, statement(line)))[1:-1])
     now, (begin, end) = int(time.time() * 10 ** 6), (given['from'], options.to)
     begin is None or end is None or begin < end or parser.error('the end of the period is not after its start')
     before = lambda span: None if span is None else now - span
@@ -545,9 +563,10 @@ def main():
     verification, counts = Verification(options.directory, options.key, options.timestamp_ca, None, before(options.retention), begin, end,
                                         options.stamped_within, options.key_until, before(options.fresh), witnesses, least), ('0 lines', 0)
     try:
-        counts = verification.run(since) if options.directory else verification.prove(options.proof)
+        counts = verification.run(since) if options.directory else verification.prove(options.proof, show)
     except OSError as error:
         verification.find('unproven', options.directory or '--proof', str(error))
+    if options.print: sys.stdout = sys.stderr
     # Whoever may write files may give them names with control characters.
     sys.stdout.writelines(ascii('%s %s: %s' % finding)[1:-1] + '\n' for finding in verification.findings)
     result = next((each for each in ('altered', 'unproven') if each in [finding[0] for finding in verification.findings]), 'intact')

@@ -34,9 +34,10 @@ const text = z
   .refine((value) => value.isWellFormed())
   .transform((value) => Buffer.from(value));
 
-/** A change of these fields needs another number in `format`. */
+/** A change of these fields needs another number. */
+const format = 'waybill-proof/1';
 const common = {
-  format: z.literal('waybill-proof/1'),
+  format: z.literal(format),
   entry: base64,
   index: z.int().nonnegative(),
   hashes: z.array(base64),
@@ -51,7 +52,7 @@ const proofSchema = z.union([
 /** One line: a file may have many proofs. */
 export function formatProof({ line, entry, index, hashes, checkpoint }: InclusionProof): string {
   const fields = {
-    format: 'waybill-proof/1',
+    format,
     ...(isUtf8(line) ? { line: line.toString() } : { lineBase64: line.toString('base64') }),
     entry: entry.toString('base64'),
     index,
@@ -77,12 +78,14 @@ const minWork = 1_024;
 
 /**
  * Checks the lines of a file of `archive prove` or `archive export`.
+ * @param onIntact  called in order for each proof that is intact
  * @throws the reason of the signal of `turns` when it is aborted
  */
 export async function checkProofs(
   lines: AsyncIterable<string> | Iterable<string>,
   verifiers: readonly Verifier[],
   turns = new Turns(),
+  onIntact: (verified: VerifiedLine) => Promise<void> | void = () => undefined,
 ): Promise<readonly ProofResult[]> {
   const results: ProofResult[] = [];
   // Lines of an export have the same checkpoint, whose signature takes longer than the rest of a proof.
@@ -93,7 +96,10 @@ export async function checkProofs(
   };
   for await (const line of lines) {
     const proof = parseProof(line);
-    results.push(proof ? check(proof, noteOf) : noProof);
+    const checked = proof ? check(proof, noteOf) : noProof;
+    const { size, ...result } = checked.result === 'altered' && !line.includes(`"${format}"`) ? foreign : checked;
+    results.push(size === undefined ? result : intact);
+    if (proof && size !== undefined) await onIntact({ number: results.length, line: proof.line, index: proof.index, size });
     if (turns.isDue(Math.max(line.length, minWork))) await turns.next();
   }
   return results;
@@ -106,7 +112,8 @@ export function worstOf(proofs: readonly ProofResult[]): ProofResult['result'] {
 }
 
 const intact: ProofResult = { result: 'intact', message: undefined };
-const noProof: ProofResult = { result: 'altered', message: 'it is not a proof' };
+const noProof: Checked = { result: 'altered', message: 'it is not a proof', size: undefined };
+const foreign: Checked = { result: 'unproven', message: `it is not a proof of the format ${format}`, size: undefined };
 
 /** The result of a proof: `unproven` if no known key signed its checkpoint. */
 interface ProofResult {
@@ -115,14 +122,26 @@ interface ProofResult {
   readonly message: string | undefined;
 }
 
+interface Checked extends ProofResult {
+  /** Of the tree of the checkpoint; undefined unless the proof is intact. */
+  readonly size: number | undefined;
+}
+
+/** A line that the archive contains. */
+export interface VerifiedLine extends Pick<InclusionProof, 'line' | 'index'> {
+  /** Of the proof in its file; the first is 1. */
+  readonly number: number;
+  readonly size: number;
+}
+
 type Note = ReturnType<typeof openNote>;
 
 export function checkProof(proof: InclusionProof, verifiers: readonly Verifier[]): ProofResult {
   return check(proof, (bytes) => openNote(bytes, verifiers));
 }
 
-function check({ line, entry, index, hashes, checkpoint }: InclusionProof, noteOf: (bytes: Buffer) => Note): ProofResult {
-  const altered = (message: string): ProofResult => ({ result: 'altered', message });
+function check({ line, entry, index, hashes, checkpoint }: InclusionProof, noteOf: (bytes: Buffer) => Note): Checked {
+  const altered = (message: string): Checked => ({ result: 'altered', message, size: undefined });
   const facts = parseLine(line);
   if (!facts || !equal(formatEntry(facts, line), entry)) return altered('the entry does not match the line');
   const note = noteOf(checkpoint);
@@ -131,6 +150,7 @@ function check({ line, entry, index, hashes, checkpoint }: InclusionProof, noteO
   if (!tree) return altered('the signed text is not a checkpoint');
   if (!provesInclusion({ index, hash: leafHash(entry) }, tree, hashes))
     return altered('the hashes do not lead from the entry to the root of the checkpoint');
-  if (note.signedBy.length > 0) return intact;
-  return { result: 'unproven', message: `no key of --key signed the checkpoint; signed with "${note.unknown.join('", "')}"` };
+  if (note.signedBy.length > 0) return { ...intact, size: tree.size };
+  const message = `no key of --key signed the checkpoint; signed with "${note.unknown.join('", "')}"`;
+  return { result: 'unproven', message, size: undefined };
 }

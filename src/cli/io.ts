@@ -104,7 +104,7 @@ export async function* inputLines(file: string, option: string, signal: AbortSig
 }
 
 /** At the reader's speed, for a long result. @throws the reason of the signal when it is aborted */
-export async function writeResult({ stdout, signal }: Pick<Io, 'stdout' | 'signal'>, chunks: Iterable<string>): Promise<void> {
+export async function writeResult({ stdout, signal }: Pick<Io, 'stdout' | 'signal'>, chunks: Iterable<string | Uint8Array>): Promise<void> {
   for (const chunk of chunks) {
     signal.throwIfAborted();
     if (stdout.write(chunk)) continue;

@@ -14,7 +14,10 @@ import type { LeftOut } from '../../../src/archive/prove.ts';
 import { formatVerifier, signerOf } from '../../../src/archive/signed-note.ts';
 import { bundlePath, tileAt } from '../../../src/archive/tiles.ts';
 import { Turns } from '../../../src/archive/verify/turns.ts';
-import { keyFrom, linesIn, MemoryStore, recordLine, segmentPath, start, uidOf, windowLines, writeArchive } from '../../support/archive.ts';
+import type { EntryLine } from '../../../src/archive/line.ts';
+import { statementOf } from '../../../src/cli/commands/archive/verify-text.ts';
+import { keyFrom, linesIn, MemoryStore, minute, openWriter, provenLine, recordLine } from '../../support/archive.ts';
+import { segmentPath, start, through, uidOf, windowLines, writeArchive } from '../../support/archive.ts';
 import { hasPython, resultOf, secondProofCheck, verifyProgram, verifyWithPython } from '../../support/second-verifier.ts';
 
 const store = new MemoryStore();
@@ -78,7 +81,7 @@ describe('a proof', () => {
       if (i % 97 !== 0) continue;
       const text = formatProof(await proofOf(uid));
       const proof = parsed(text);
-      expect(checkProof(proof, [verifier()])).toEqual({ result: 'intact', message: undefined });
+      expect(checkProof(proof, [verifier()])).toMatchObject({ result: 'intact', message: undefined });
       expect(JSON.parse(proof.line.toString())).toMatchObject({ kind: 'record', seq, uid });
       expect(records.filter((other) => text.includes(other.uid))).toHaveLength(1);
     }
@@ -425,8 +428,8 @@ describe('a proof', () => {
     ];
     for (const [seed, accepted, count] of [
       [1, 'intact', 2],
-      // A text without a proof is unproven with any key.
-      [2, 'unproven', 3],
+      // A text without a proof of this format is unproven with any key.
+      [2, 'unproven', 8],
     ] as const) {
       const results: string[] = [];
       for (const change of changes) {
@@ -439,13 +442,59 @@ describe('a proof', () => {
     }
   });
 
+  it.skipIf(!hasPython)('is told by both verifiers, which print the same statement and the same bytes', async () => {
+    const archive = new MemoryStore();
+    const time = start + minute;
+    const others: readonly EntryLine[] = [
+      {
+        ...recordLine(1, start),
+        record: Buffer.from('{"logId":"a","logTimestamp":"2026-07-01T00:00:01","actionAttempted":"Öffnen","result":7}'),
+      },
+      { ...recordLine(2, start), record: Buffer.from([0x7b, 0xff, 0x7d]) },
+      { ...recordLine(3, start), record: Buffer.from('{"logId":3,"result":"AccessDenied","result":"AccessGranted"}') },
+      { kind: 'operation', seq: 4, at: time, actor: 'm.weber\u001b[2J', operation: 'replay', detail: {} },
+      provenLine(5, start, time, []),
+    ];
+    await (await openWriter(archive, 'told')).append(others, through(5));
+    const prover = await Prover.open(archive);
+    const proofs = (await Array.fromAsync(prover.lines(() => true, none))).map(formatProof);
+    const key = signerOf(archive.files.get('checkpoint')?.toString().split('\n')[0] ?? '', keyFrom(1));
+    const told: string[] = [];
+    const bytes: Buffer[] = [];
+    await checkProofs(linesIn(proofs.join('')), [key], new Turns(), ({ number, line, index, size }) => {
+      told.push(`proof ${number}: line ${index + 1} of ${size}: ${statementOf(line)}`);
+      bytes.push(line, Buffer.from('\n'));
+    });
+    const uids = [1, 2, 3].map((seq) => uidOf(seq, others));
+    expect(told).toEqual([
+      `proof 1: line 1 of 6: record, ${uids[0]}, 2026-07-01T00:00:01, Öffnen, 7`,
+      `proof 2: line 2 of 6: record, ${uids[1]}, -, -, -`,
+      `proof 3: line 3 of 6: record, ${uids[2]}, -, -, AccessGranted (it has a key twice, and the last one counts)`,
+      'proof 4: line 4 of 6: operation, 2026-07-01T00:01:00.000000Z, m.weber\u001b[2J, replay',
+      'proof 5: line 5 of 6: ledger, production, 2026-07-01T00:00:00.000000Z, 2026-07-01T00:01:00.000000Z, proven, 0',
+      expect.stringMatching(/^proof 6: line 6 of 6: position, .*Z, 5$/),
+    ]);
+    const folder = mkdtempSync(join(tmpdir(), 'waybill-proof-'));
+    try {
+      writeFileSync(join(folder, 'key'), formatVerifier(key));
+      writeFileSync(join(folder, 'proofs'), proofs.join(''));
+      const args = ['--proof', join(folder, 'proofs'), '--key', join(folder, 'key')];
+      const escaped = told.map((text) => text.replace('Ö', '\\xd6').replace('\u001b', '\\x1b'));
+      expect(verifyWithPython(...args).text).toContain(`${escaped.join('\n')}\n`);
+      expect(spawnSync('python3', [verifyProgram, ...args, '--print']).stdout).toEqual(Buffer.concat(bytes));
+    } finally {
+      rmSync(folder, { recursive: true });
+    }
+  });
+
   it.skipIf(!hasPython)('is checked by verify.py as a program, which exits 0, 1 or 3', async () => {
     const text = formatProof(await proofOf(records[400]?.uid ?? ''));
     const folder = mkdtempSync(join(tmpdir(), 'waybill-proof-'));
     try {
       for (const [seed, content, code] of [
         [1, text, 0],
-        [1, text.replace('waybill-proof/1', 'waybill-proof/2'), 1],
+        [1, text.replace('waybill-proof/1', 'waybill-proof/2'), 3],
+        [1, text.replace(/"index":\d+/, '"index":7'), 1],
         [2, text, 3],
         [1, '', 3],
       ] as const) {

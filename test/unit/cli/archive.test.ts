@@ -157,15 +157,19 @@ test('a proof has one record, and verify checks it without the archive', async (
   const checked = await archive('verify', '--proof', proof, '--key', keyFile);
   expect(checked.code).toBe(0);
   expect(checked.stdout).toContain('INTACT: 1 line ');
+  expect(checked.stdout).toMatch(new RegExp(`^proof 1: line \\d+ of \\d+: record, ${uidOf(7)}, 2026-07-01T`));
+  const printed = await archive('verify', '--proof', proof, '--key', keyFile, '--print');
+  expect(printed).toMatchObject({ code: 0, stderr: expect.stringContaining('INTACT: 1 line ') as string });
+  expect(printed.stdout).toBe(`${(JSON.parse(stdout) as { line: string }).line}\n`);
   writeFileSync(proof, stdout.replace('\\"seq\\":7', '\\"seq\\":8'));
   expect(await archive('verify', '--proof', proof, '--key', keyFile, '--json')).toMatchObject({ code: 1 });
   writeFileSync(proof, `${stdout}no proof\n${stdout}`);
   expect(await archive('verify', '--proof', proof, '--key', keyFile)).toMatchObject({
-    code: 1,
-    stdout: 'proof 2: it is not a proof\nALTERED: 2 lines are in the signed archive, of 3 proofs\n',
+    code: 3,
+    stdout: expect.stringContaining('proof 2: it is not a proof of the format waybill-proof/1\nUNPROVEN: 2 lines') as string,
   });
   writeFileSync(proof, 'no proof');
-  expect(await archive('verify', '--proof', proof, '--key', keyFile)).toMatchObject({ code: 1 });
+  expect(await archive('verify', '--proof', proof, '--key', keyFile)).toMatchObject({ code: 3 });
 });
 
 test('a record that is not in the archive has no proof', async () => {
@@ -304,7 +308,7 @@ test('verify proves nothing from a file without a proof', async () => {
     stdout: expect.stringContaining(`UNPROVEN: "${empty}" has no proof`) as string,
   });
   const { code, stdout } = await archive('verify', '--proof', empty, ...key(), '--json');
-  expect([code, JSON.parse(stdout)]).toEqual([3, { result: 'unproven', proofs: [] }]);
+  expect([code, JSON.parse(stdout)]).toEqual([3, { result: 'unproven', proofs: [], verified: [] }]);
 });
 
 test.each<[string, () => string[]]>([
@@ -314,6 +318,7 @@ test.each<[string, () => string[]]>([
   ['a directory that does not exist', () => ['verify', '--directory', join(folder, 'none'), ...key()]],
   ['an invalid key', () => ['verify', ...place(), '--key', join(directory, 'checkpoint')]],
   ['a proof and a place', () => ['verify', ...place(), ...key(), '--proof', 'x']],
+  ['lines to print without a proof', () => ['verify', ...place(), ...key(), '--print']],
   ['a proof and a configuration', () => ['verify', ...key(), '--proof', 'x', '--config', 'waybill.yaml']],
   ['a uid of another length', () => ['prove', ...place(), '--uid', 'x']],
 ])('%s is wrong usage', async (_name, args) => {

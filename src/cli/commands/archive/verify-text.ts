@@ -1,4 +1,5 @@
 /** The text report of `waybill archive verify`. Pure. */
+import { parseLine, parseRecordLine } from '../../../archive/parse-line.ts';
 import type { VerifyReport } from '../../../archive/verify/verify.ts';
 import type { Micros } from '../../../model/time.ts';
 import { printable } from '../../../errors/escape.ts';
@@ -41,6 +42,33 @@ export function verifyText(report: VerifyReport, isCompared: boolean, now: Micro
     ...(report.cosignatures ? [cosignedText(report.cosignatures, lines)] : []),
     newest(report, isCompared),
   ];
+}
+
+const statedFields = {
+  record: ['logTimestamp', 'actionAttempted', 'result'],
+  ledger: ['source', 'from', 'to', 'state', 'records'],
+  operation: ['at', 'actor', 'operation'],
+  position: ['at', 'seq'],
+};
+
+/** What a line of an archive states: its kind, the uid of a record, and the fields above. */
+export function statementOf(line: Buffer): string {
+  const facts = parseLine(line);
+  if (!facts) return 'no line of an archive';
+  let content: unknown;
+  try {
+    content = JSON.parse((facts.kind === 'record' ? parseRecordLine(line).record : line).toString());
+  } catch (thrown) {
+    // A record may have any bytes: they are hashed, and not understood.
+    if (!(thrown instanceof SyntaxError)) throw thrown;
+  }
+  const members = new Map<string, unknown>(Object.entries(content ?? {}));
+  const values = statedFields[facts.kind].map((name) => members.get(name));
+  const texts = values.map((value) =>
+    typeof value === 'string' || (Number.isSafeInteger(value) && Number(value) >= 0) ? String(value) : '-',
+  );
+  const repeated = facts.kind === 'record' && facts.repeated !== undefined ? [' (it has a key twice, and the last one counts)'] : [];
+  return [facts.kind, ...(facts.kind === 'record' ? [facts.uid] : []), ...texts].join(', ') + repeated.join('');
 }
 
 function stampedText({ count, lines, newest, within }: NonNullable<VerifyReport['timeStamps']>, all: number): string {

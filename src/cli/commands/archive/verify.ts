@@ -2,21 +2,22 @@
 import type { X509Certificate } from 'node:crypto';
 import { systemClock } from '../../../time/clock.ts';
 import { formatVerifier } from '../../../archive/signed-note.ts';
-import { checkProofs, worstOf } from '../../../archive/proof-file.ts';
+import { checkProofs, worstOf, type VerifiedLine } from '../../../archive/proof-file.ts';
 import { Findings } from '../../../archive/verify/findings.ts';
 import { Turns } from '../../../archive/verify/turns.ts';
 import type { WitnessOptions } from '../../../archive/verify/cosignatures.ts';
 import { verifyArchive, type VerifyReport } from '../../../archive/verify/verify.ts';
+import { printable } from '../../../errors/escape.ts';
 import { WaybillError, codeOf, messageOf } from '../../../errors/errors.ts';
 import { counted, grouped, rfc3339 } from '../../../report/format-time.ts';
 import { parseDuration } from '../../../settings/units.ts';
 import { assertForward, parsePeriod, parseTime } from '../../../settings/period.ts';
 import { subcommand } from '../../command.ts';
-import { inputLines, printJson, readAbortable, type Io } from '../../io.ts';
-import { jsonOption, parsed, text, texts, timeOptions, type ValuesOf } from '../../option.ts';
+import { inputLines, printJson, readAbortable, writeResult, type Io } from '../../io.ts';
+import { jsonOption, parsed, text, texts, timeOptions, toggle, type ValuesOf } from '../../option.ts';
 import { keyOption, keysIn, keysOf, placeOf, placeOptions } from './place.ts';
 import { Progress } from '../../progress.ts';
-import { verifyText } from './verify-text.ts';
+import { statementOf, verifyText } from './verify-text.ts';
 
 const options = {
   ...keyOption,
@@ -38,6 +39,7 @@ const options = {
   'key-until': text('T', 'a key was stolen then: what no time stamp or --since dates before is unproven'),
   fresh: parsed('D', 'the newest line and time stamp must not be older, e.g. 26h', 'a duration such as 26h', parseDuration),
   proof: text('FILE', 'check the proofs in this file, of "archive prove" or "archive export", without the archive'),
+  print: toggle('with --proof: standard output receives the bytes of the verified lines, and nothing else'),
   ...jsonOption,
 };
 
@@ -49,6 +51,7 @@ const exitCodes = { intact: 0, altered: 1, unproven: 3 } as const;
 
 async function run(values: Values, io: Io): Promise<number> {
   if (values.proof !== undefined) return verifyProofs(values.proof, values, io);
+  if (values.print) throw new WaybillError('usage', 'cannot use --print without --proof');
   const place = await placeOf(values, io);
   await using store = place.store;
   const verifiers = await keysOf(values.key, io.signal, place);
@@ -147,36 +150,29 @@ function reportJson({ sources, timeStamps, cosignatures, archivedAt, ...report }
 }
 
 async function verifyProofs(file: string, values: Values, io: Io): Promise<number> {
-  const given = (
-    [
-      ...([
-        'directory',
-        'sink',
-        'config',
-        'from',
-        'to',
-        'since',
-        'retention',
-        'timestamp-ca',
-        'stamped-within',
-        'key-until',
-        'fresh',
-      ] as const),
-      ...(['witness', 'quorum'] as const),
-    ] as const
-  ).find((name) => values[name] !== undefined && (name !== 'witness' || values.witness.length > 0));
+  const isGiven = ([name, value]: readonly [string, unknown]): boolean =>
+    !['key', 'proof', 'print', 'json'].includes(name) && value !== undefined && !(Array.isArray(value) && value.length === 0);
+  const [given] = Object.entries(values).find(isGiven) ?? [];
   if (given !== undefined) throw new WaybillError('usage', `cannot use --${given} with --proof: a proof is checked without the archive`);
   const verifiers = await keysOf(values.key, io.signal);
-  const proofs = await checkProofs(inputLines(file, '--proof', io.signal), verifiers, new Turns(io.signal));
+  if (values.print && values.json) throw new WaybillError('usage', 'cannot use --json with --print: both need standard output');
+  const verified: object[] = [];
+  const onIntact = async ({ number, line, index, size }: VerifiedLine): Promise<void> => {
+    if (values.print) await writeResult(io, [line, '\n']);
+    else if (values.json) verified.push({ proof: number, line: index + 1, of: size, statement: statementOf(line) });
+    else await writeResult(io, [`${printable(`proof ${number}: line ${index + 1} of ${size}: ${statementOf(line)}`)}\n`]);
+  };
+  const proofs = await checkProofs(inputLines(file, '--proof', io.signal), verifiers, new Turns(io.signal), onIntact);
   // An export may have millions of proofs.
   const failed = proofs.flatMap(({ result, message }, i) => (result === 'intact' ? [] : [{ number: i + 1, message }]));
   const result = worstOf(proofs);
-  if (values.json) printJson(io, { result, proofs });
-  else if (proofs.length === 0) io.stdout.write(`UNPROVEN: "${file}" has no proof\n`);
+  const out = values.print ? io.stderr : io.stdout;
+  if (values.json) printJson(io, { result, proofs, verified });
+  else if (proofs.length === 0) out.write(`UNPROVEN: "${file}" has no proof\n`);
   else {
-    for (const { number, message } of failed) io.stdout.write(`proof ${number}: ${message ?? ''}\n`);
+    for (const { number, message } of failed) out.write(`proof ${number}: ${message ?? ''}\n`);
     const count = counted(proofs.length - failed.length, 'line is', 'lines are');
-    io.stdout.write(`${result.toUpperCase()}: ${count} in the signed archive, of ${counted(proofs.length, 'proof')}\n`);
+    out.write(`${result.toUpperCase()}: ${count} in the signed archive, of ${counted(proofs.length, 'proof')}\n`);
   }
   return exitCodes[result];
 }
