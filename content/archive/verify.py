@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Verifies an archive of Waybill, without Waybill. It needs Python 3.9 with its standard library, and OpenSSL 3.0, or newer ones. A key file has
-one key a line: name+id+base64 (C2SP signed-note). --since is a checkpoint that was stored elsewhere. --timestamp-ca has the roots of time-stamping
-authorities in PEM. --witness is a key file of witnesses, and --quorum the number of them that must have cosigned. --proof is a file of "waybill
-archive prove" or "export", checked without the archive. It ends at the first altered checkpoint or segment. Exit codes: 0 intact; 1 altered or
-missing; 2 wrong usage; 3 something cannot be proven."""
+"""Verifies an archive of Waybill, without Waybill. It needs Python 3.9 with its standard library, and OpenSSL 3.0, or newer ones. A key file has one key a
+line: name+id+base64 (C2SP signed-note). --since is a checkpoint that was stored elsewhere. --former is the archive whose last checkpoint the first line names.
+--timestamp-ca has the roots of time-stamping authorities in PEM. --witness is a key file of witnesses, and --quorum the number of them that must have cosigned.
+--proof is a file of "waybill archive prove" or "export", checked without the archive. It ends at the first altered checkpoint or segment. Exit codes: 0 intact;
+1 altered or missing; 2 wrong usage; 3 something cannot be proven."""
 import argparse, base64, bisect, calendar, collections, datetime, functools, hashlib, json, math, os, pathlib, re, struct, subprocess, sys, tempfile, time, zlib
 
 TIME = re.compile(r'([0-9]{4}-[0-9]{2}-[0-9]{2}T[0-2][0-9]:[0-9]{2}:[0-9]{2})(?:\.([0-9]+))?(Z|[+-](?:[01][0-9]|2[0-3]):[0-5][0-9])?')
@@ -144,7 +144,7 @@ def read_record(source, text):  # Its time, its uid by docs/formats.md ("Identit
 
 FORM, FORMS = re.compile(r'(\w+):(\w+)([?*]?)'), {  # ? may be null, * may be absent
     'ledger': 'seq:count source:text from:time to:time state:state records:count digest:digest? reason:text?', 'operation': 'seq:count at:time',
-    'position': 'seq:count after:count journal:text sink:text* chain:digest at:time completeSince:time sources:texts? filtered:flag timestamp:stamp*'}
+    'position': 'seq:count after:count journal:text sink:text* chain:digest at:time completeSince:time sources:texts? filtered:flag timestamp:stamp* former:text*'}
 CHECKS = {
     'text': lambda value: type(value) is str, 'flag': lambda value: type(value) is bool, 'time': lambda value: micros(value) is not None,
     'texts': lambda value: type(value) is list and {str}.issuperset(map(type, value)), 'digest': re.compile('[0-9a-f]{64}').fullmatch,
@@ -186,13 +186,11 @@ def check_proof(data, keys):  # Its line, the number of this line, the size of t
 STATED = {'record': 'logTimestamp actionAttempted result', 'ledger': 'source from to state records', 'operation': 'at actor operation', 'position': 'at seq'}
 
 def statement(data):  # What a line states: its kind, the uid of a record, and these fields.
-    line, head = read_line(data)[0], RECORD.match(data[:256])
-    is_record = line['kind'] == 'record'
-    try: value_of = parse((data[head.end():-1] if is_record else data).decode('utf-8', 'replace')).get
+    line, record = read_line(data)[0], RECORD.match(data[:256])
+    try: value_of = parse((data[record.end():-1] if record else data).decode('utf-8', 'replace')).get
     except WRONG: value_of = {}.get  # A record may have any bytes: they are hashed, and not understood.
-    values = map(value_of, STATED[line['kind']].split())
-    texts = [line['kind'], *[head[2].decode() for _ in range(is_record)], *(str(each) if type(each) is str or CHECKS['count'](each) else '-' for each in values)]
-    return ', '.join(texts) + ' (it has a key twice, and the last one counts)' * line.get('twice', False)
+    texts = [str(each) if type(each) is str or CHECKS['count'](each) else '-' for each in map(value_of, STATED[line['kind']].split())]
+    return ', '.join([line['kind'], *([record[2].decode()] if record else []), *texts]) + ' (it has a key twice, and the last one counts)' * line.get('twice', False)
 
 def order_of(line, origin):  # The operation of a line on this archive, its lines, and its reason or case; None for another one.
     try:
@@ -221,7 +219,7 @@ class Verification:
                  witnesses=(), quorum=None):
         self.store, self.keys, self.authorities, self.now = store, keys, authorities, now or time.time()
         self.removed_before, self.begin, self.end, self.key_until, self.fresh_since = removed_before, begin, end, key_until, fresh_since  # Microseconds since 1970.
-        self.within, self.archived, self.tokens = within or 2 * DAY, [], []
+        self.within, self.archived, self.tokens, self.spans, self.repeated, self.former = within or 2 * DAY, [], [], {}, {}, None
         self.findings, self.log, self.segments, self.stamped, self.missing, self.orders = [], Log([[], []]), {}, {}, [], []
         self.witnesses, self.quorum, self.cosigned = list(witnesses), quorum or len(witnesses), None
         self.records, self.windows, self.position, self.selections, self.is_filtered = {}, {}, None, [], False
@@ -243,12 +241,12 @@ class Verification:
                 *found, signers = check_proof(line, self.keys)
                 show(count, *found) if signers else self.find('unproven', 'proof %d' % count, 'no key of --key signed its checkpoint')
             except WRONG as error:
-                is_ours = b'"waybill-proof/1"' in line
-                self.find(*('altered', 'proof %d' % count, str(error)) if is_ours else ('unproven', 'proof %d' % count, 'it is not a proof of the format waybill-proof/1'))
+                judged = ('altered', str(error)) if b'"waybill-proof/1"' in line else ('unproven', 'it is not a proof of the format waybill-proof/1')
+                self.find(judged[0], 'proof %d' % count, judged[1])
         count or self.find('unproven', '--proof', 'it has no proof')
         return '%d proof%s' % (count, 's'[count == 1:]), 0
 
-    def run(self, since=None):  # Returns what it checked, and how many lines the checkpoint from elsewhere confirms.
+    def run(self, since=()):  # Returns what it checked, and how many lines the checkpoint from elsewhere confirms.
         copy, names = self.store.read('checkpoint'), {*self.store.list()}  # A daemon may add files meanwhile: a second list has what this one lacks.
         known = lambda folder: sorted(name for name in names if name.startswith(folder) and KNOWN.fullmatch(name))
         len(stored := known('checkpoints/')) == int('0' + ''.join(stored[-1:])[12:]) or names.update(filter(stored[-1].__gt__, self.store.list()))
@@ -272,6 +270,7 @@ class Verification:
         if not used and stored: self.find('unproven', '--key', 'no key of --key signed a checkpoint: this is not the archive of these keys')
         for key in [key for key in self.keys if used and key[0] == signed[-1][0] and key[:2] not in used]:  # A file may have keys of more archives.
             self.find('unproven', '--key', '"%s+%s" signed no checkpoint: the archive may have been cut before the change to this key' % key[:2])
+        self.spans = {key[:2]: [found[1] for found in signed if key[:2] in found[3]] for key in self.keys if key[:2] in used}
         signed = [found[:3] for found in signed]
         copy = Verification(self.store, self.keys).checkpoint('checkpoint', copy)
         self.copy = copy[:3] if copy and copy[3] else (None, 0, None)
@@ -287,15 +286,23 @@ class Verification:
         self.check_stamps({*known('timestamps/'), *self.stamped}, len(self.findings))
         self.check_cosignatures(known('cosignatures/'), signed)
         self.check_windows()
-        elsewhere = self.checkpoint('--since', since, self.witnesses) if since is not None else None
-        confirmed = elsewhere[1] if elsewhere and elsewhere[:3] in signed else 0
-        elsewhere and elsewhere[3] and not confirmed and self.find('altered', '--since', 'the archive does not contain this checkpoint')
-        size, dated = len(self.log[0]), max([confirmed if elsewhere and elsewhere[3] else 0, *(lines for at, lines in self.tokens if at < (self.key_until or 0))])
+        confirmed, size = 0, len(self.log[0])
+        for elsewhere in [self.checkpoint('--since', note, self.witnesses) for note in since]:
+            if elsewhere and elsewhere[3] and elsewhere[:3] not in signed: self.find('altered', '--since', 'the archive does not contain this checkpoint')
+            elif elsewhere and elsewhere[3]: confirmed = max(confirmed, elsewhere[1])
+        dated = max([confirmed, *(lines for at, lines in self.tokens if at < (self.key_until or 0))])
         if self.key_until is not None and dated < size:
             self.find('unproven', '--key-until', 'neither a time stamp nor --since dates the last %d of %d lines before' % (size - dated, size))
         for name, newest in ('line', self.archived[-1:]), ('time stamp', self.tokens[-1:]):
             if self.fresh_since is not None and newest and newest[0][0] < self.fresh_since: self.find('unproven', '--fresh', 'the newest %s is of %s' % (name, iso(newest[0][0])))
-        return '%d lines' % len(self.log[0]), confirmed if elsewhere and elsewhere[3] else 0
+        return '%d lines' % size, confirmed
+
+    def check_former(self, store):  # The archive whose key was lost: it has the checkpoint that the first line of this one names.
+        if not self.former: return store and self.find('unproven', '--former', 'the first line of the archive names no former archive')
+        if not store: return self.find('note', '--former', 'the first line names the last checkpoint of a former archive, which was not checked')
+        other = Verification(store, self.keys, self.authorities, self.now, self.removed_before, within=self.within)
+        other.run([self.former.encode()])
+        self.findings += [(severity, '--former', '%s: %s' % (name.replace('--since', 'the first line'), reason)) for severity, name, reason in other.findings]
 
     def check_stamps(self, names, first, later=()):  # Valid at its time, and when a later one covers it, or now (RFC 4998). Only TST info is signed.
         for name in sorted(names, reverse=True):
@@ -421,6 +428,7 @@ class Verification:
         self.selections += [last] if not self.selections or self.selections[-1]['sources'] != last['sources'] else []
         (stamp := last.get('timestamp')) and self.stamped.setdefault('timestamps/%010d.tsr' % stamp['checkpoint'], (stamp['sha256'], number))
         self.archived.append((micros(last['at']), number, len(self.log[0])))
+        if len(self.log[0]) == len(lines): self.former = last.get('former')
         self.check_content(name, lines, micros(last['at']), not filtered and last['filtered'])
         self.orders += [(line, order) for line in lines if line['kind'] == 'operation' for order in [order_of(line, origin)] if order]
         missing = [each for each in self.missing if each['next'] is None]
@@ -494,6 +502,7 @@ class Verification:
             outside = 0 if is_period or skipped else sum(not is_in(time) for rows in self.records.get(source, {}).values() for time, _ in rows)
             outside and self.find('note', source, 'no window covers the times of %d records' % outside)
         self.counts['unstated'] and self.find('note', 'ledger', '%(unstated)d lines prove a window without query and total of the service' % self.counts)
+        (repeated := sum(self.repeated.values())) and self.find('note', 'ledger', '%d records in windows repeat one that is archived before, and count once' % repeated)
         self.counts['without uid'] and self.find('note', 'segments/', '%(without uid)d records have no logId, or fields of another type' % self.counts)
         self.findings += [('unproven', line['name'], reason) for line, (reason, _) in self.windows.values() if reason]
 
@@ -507,7 +516,8 @@ class Verification:
         is_wrong and self.find('altered', line['name'], 'its line proves more than the service was asked, or counted')
         found, buckets = self.records.get(line['source'], {}), range(line['from'] // BUCKET, -(-line['to'] // BUCKET))
         rows = (row for at in (buckets if len(buckets) < len(found) else filter(buckets.__contains__, found)) for row in found.get(at, ()))
-        uids = sorted({uid for time, uid in rows if line['from'] <= time < line['to']})
+        uids = sorted({*(all_uids := [uid for time, uid in rows if line['from'] <= time < line['to']])})
+        self.repeated[line['source'], line['from']] = len(all_uids) - len(uids)
         if len(uids) >= line['records'] and (len(uids) > line['records'] or sha256(b''.join(uids)).hex() == line['digest']):
             return 'the service withdrew records' if len(uids) > line['records'] else None, is_wrong
         begin, reason = None, 'the archive has %d of %d records, or others' % (len(uids), line['records'])
@@ -534,19 +544,20 @@ def main():
     def witness_file(path): return key_file(path, 4)
     def certificate_file(path): return re.search(b'(?s).*-----BEGIN CERTIFICATE-----.*', content(path))[0]
     parser.add_argument('--key', required=True, action='extend', type=key_file)
+    parser.add_argument('--since', default=[], action='append', type=content)
     parser.add_argument('--witness', default=[], action='extend', type=witness_file)
-    parser.add_argument('--quorum', type=int)
-    files = (place, '--directory', Directory), (place, '--proof', binary), (parser, '--since', content), (parser, '--timestamp-ca', certificate_file)
+    files = (place, '--directory', Directory), (place, '--proof', binary), (parser, '--former', Directory), (parser, '--timestamp-ca', certificate_file)
     for group, name, read in files: group.add_argument(name, type=read)
     arguments = ('--retention', duration, 'segments older than this may be missing, e.g. 400d'), ('--stamped-within', duration, 'default 48h'), (
         '--from', bound, 'each window of a period: a time, a day or a month'), ('--to', functools.partial(bound, is_end=True), 'its end'), (
-        '--key-until', bound, 'a key was stolen then'), ('--fresh', duration, 'the newest line and time stamp must not be older')
+        '--key-until', bound, 'a key was stolen then'), ('--fresh', duration, 'the newest line and time stamp must not be older'), ('--quorum', int, 'default: all of --witness')
     for name, read, text in arguments: parser.add_argument(name, type=read, help=text)
     parser.add_argument('--print', action='store_true', help='with --proof: standard output receives the verified lines, and nothing else')
     options = parser.parse_args()
-    since = options.since and options.since.replace(b'\r\n', b'\n').removeprefix(b'\xef\xbb\xbf').strip() + b'\n'  # Mail and editors change them.
-    options.directory and not options.directory.is_dir() and parser.error('"%s" is not a directory' % options.directory)
-    since is None or '\n\n\u2014 '.encode() in since or parser.error('--since is not a checkpoint with a signature')
+    since = [note.replace(b'\r\n', b'\n').removeprefix(b'\xef\xbb\xbf').strip() + b'\n' for note in options.since]  # Mail and editors change them.
+    for place in filter(None, (options.directory, options.former)): place.is_dir() or parser.error('"%s" is not a directory' % place)
+    options.former and options.key_until is not None and parser.error('--key-until needs one archive: verify the former one alone')
+    all('\n\n\u2014 '.encode() in note for note in since) or parser.error('--since is not a checkpoint with a signature')
     given = vars(options)
     others = [name for name in given if name not in ('key', 'directory', 'proof', 'print') and given[name] not in (None, [])]
     options.directory or not others or parser.error('--proof needs no archive: leave out ' + ', '.join(others))
@@ -564,6 +575,7 @@ def main():
                                         options.stamped_within, options.key_until, before(options.fresh), witnesses, least), ('0 lines', 0)
     try:
         counts = verification.run(since) if options.directory else verification.prove(options.proof, show)
+        options.directory and verification.check_former(options.former)
     except OSError as error:
         verification.find('unproven', options.directory or '--proof', str(error))
     if options.print: sys.stdout = sys.stderr
@@ -575,12 +587,11 @@ def main():
         missing = len(verification.skipped - {*verification.windows})
         print('windows: %d proven, %d not checked because lines are missing, %d in doubt' % (proven, missing, len(verification.windows) - proven))
         if verification.archived: print('the newest line was archived on %s' % iso(verification.archived[-1][0]))
+    for key, sizes in verification.spans.items(): print('the key %s+%s signed checkpoints of %d to %d lines' % (*key, sizes[0], sizes[-1]))
     if verification.tokens:
-        at, lines = verification.tokens[-1]
-        text = '%d time stamps: %d of %s existed on %s, and each was stamped within %d h of its archiving'
-        print(text % (len(verification.tokens), lines, counts[0], iso(at), -(-verification.age // (DAY // 24))))
-    if verification.cosigned:
-        print('witnesses: %d; %d lines cosigned, last on %s' % (*verification.cosigned[:2], iso(verification.cosigned[2] * 1_000_000)))
+        found = len(verification.tokens), verification.tokens[-1][1], counts[0], iso(verification.tokens[-1][0]), -(-verification.age // (DAY // 24))
+        print('%d time stamps: %d of %s existed on %s, and each was stamped within %d h of its archiving' % found)
+    if verification.cosigned: print('witnesses: %d; %d lines cosigned, last on %s' % (*verification.cosigned[:2], iso(verification.cosigned[2] * 1_000_000)))
     print('%s%s: %s checked; confirmed by a checkpoint from elsewhere (--since): %s' % (
         result, ' for what remains' if result == 'intact' and options.directory and missing else '', counts[0], counts[1] if since else 'none given'))
     return {'intact': 0, 'altered': 1, 'unproven': 3}[result]

@@ -62,6 +62,16 @@ export function formatProof({ line, entry, index, hashes, checkpoint }: Inclusio
   return `${JSON.stringify(fields)}\n`;
 }
 
+/**
+ * A proof for tools of transparency logs (C2SP tlog-proof). The entry is what the log has; the line belongs to it by its SHA-256. The format
+ * has no place for them but its opaque data: the 57 bytes of the entry, then the line.
+ */
+export function formatTlogProof({ line, entry, index, hashes, checkpoint }: InclusionProof): string {
+  const base64Of = (bytes: Uint8Array): string => Buffer.from(bytes).toString('base64');
+  const extra = `extra ${base64Of(Buffer.concat([entry, line]))}`;
+  return ['c2sp.org/tlog-proof@v1', extra, `index ${index}`, ...hashes.map(base64Of), '', checkpoint.toString()].join('\n');
+}
+
 /** @returns undefined for a text that is not a proof. One with a key twice shows another reader another line. */
 export function parseProof(json: string): InclusionProof | undefined {
   try {

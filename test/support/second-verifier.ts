@@ -64,23 +64,24 @@ export function secondVerifier(
   /** `key` may have several lines. */
   options: {
     readonly key: string;
-    readonly since?: Uint8Array | undefined;
+    readonly since?: Uint8Array | readonly Uint8Array[] | undefined;
     /** Certificates of time-stamping authorities in PEM. */
     readonly roots?: string | undefined;
     /** Wall clock in seconds; default: now. */
     readonly now?: number | undefined;
     readonly witnesses?: readonly string[];
     readonly quorum?: number;
+    readonly formerFiles?: ReadonlyMap<string, Buffer> | undefined;
   } & Pick<VerifyOptions, 'removedBefore' | 'from' | 'to' | 'keyUntil' | 'freshSince'> &
     Pick<TimeStampOptions, 'within'>,
   copies: readonly Changes[] = [{}],
 ): Promise<readonly Judgement[]> {
-  const since = options.since && Buffer.from(options.since).toString('base64');
+  const since = [options.since ?? []].flat().map((note) => Buffer.from(note).toString('base64'));
   const python = (driver ??= new Driver());
   return python.inTurn(async () => {
     // JSON has no infinity.
     const removedBefore = options.removedBefore === Infinity ? Number.MAX_SAFE_INTEGER : options.removedBefore;
-    python.send({ ...options, files: encoded(files), removedBefore, since });
+    python.send({ ...options, files: encoded(files), removedBefore, since, former: options.formerFiles && encoded(options.formerFiles) });
     return python.ask(copies.map((changes) => ({ changes: encoded(Object.entries(changes)) })));
   });
 }

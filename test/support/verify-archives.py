@@ -1,7 +1,7 @@
 """Runs content/archive/verify.py on many archives and proofs: one process for many tests, because its start takes longer than its work.
 
-Each line of standard input is a JSON object. {"files": {path: base64}, "key": text, "since": base64, "roots": PEM, "now": seconds,
-"removedBefore", "from", "to", "within", "keyUntil", "freshSince": microseconds, "witnesses": [key], "quorum": n}
+Each line of standard input is a JSON object. {"files": {path: base64}, "key": text, "since": [base64], "roots": PEM, "now": seconds,
+"removedBefore", "from", "to", "within", "keyUntil", "freshSince": microseconds, "witnesses": [key], "quorum": n, "former": files of the former archive}
 sets the archive and has no answer; {"changes": {path: base64 or null}} judges a changed copy of it, where "--since" is the checkpoint from elsewhere for this copy; {"proof": text, "key": text} judges a file of proofs. {"writes": [[path, base64]], "begin": n, "at": k, "end": m, "key": text} judges a directory
 that has the first n of these writes, and those up to m right before operation k of verify.py. The answer is one line: the severity and object of
 each finding, as JSON.
@@ -87,7 +87,8 @@ for line in sys.stdin:
     if 'files' in request:
         files, keys, roots, now = decoded(request['files']), keys_of(request), request.get('roots'), request.get('now')
         others = [request.get(name) for name in ('removedBefore', 'from', 'to', 'within', 'keyUntil', 'freshSince')]
-        since = base64.b64decode(request['since']) if 'since' in request else None
+        since = list(map(base64.b64decode, request['since']))
+        former = Memory(decoded(request['former'])) if 'former' in request else None
         witnesses, quorum = [verify.read_key(key, 4) for key in request.get('witnesses', [])], request.get('quorum')
         continue
     if 'writes' in request:
@@ -97,7 +98,8 @@ for line in sys.stdin:
         verification.prove(io.BytesIO(request['proof'].encode()))
     else:
         changed = {path: data for path, data in {**files, **decoded(request['changes'])}.items() if data is not None}
-        elsewhere = changed.pop('--since', since)
+        elsewhere = [changed.pop('--since')] if '--since' in changed else since
         verification = verify.Verification(Memory(changed), keys, roots.encode() if roots else None, now, *others, witnesses, quorum)
         verification.run(elsewhere)
+        verification.check_former(former)
     print(json.dumps([[severity, name] for severity, name, _ in verification.findings]), flush=True)

@@ -38,6 +38,8 @@ interface Verdict {
   readonly open: string | undefined;
   /** The records contradict the line. */
   readonly isAltered: boolean;
+  /** Records that repeat another one of the window. */
+  readonly repeated: number;
   /** `countAround` of the record index at the last count: an equal number means that the result of the count still holds. */
   readonly around: number;
 }
@@ -114,6 +116,9 @@ export class LedgerCheck implements Disposable {
         `windows not checked, because records of them may be in missing segments: ${notChecked}, all before ${microsToIso(this.#beginsAt)}`,
       );
     if (this.#period.from === undefined && this.#period.to === undefined && notChecked === 0) this.#noteRecordsOutside();
+    const verdicts = [...this.#windows.values()].flatMap((windows) => [...windows.values()]);
+    const repeated = verdicts.reduce((sum, each) => sum + each.repeated, 0);
+    if (repeated > 0) this.#findings.note('ledger', `${repeated} records in windows repeat one that is archived before, and count once`);
     if (this.#unstated > 0)
       this.#findings.note('ledger', `${this.#unstated} lines prove a window without the query and the total of the service`);
     if (this.#period.from !== undefined || this.#period.to !== undefined) this.#reportSourcesWithoutWindows();
@@ -149,9 +154,9 @@ export class LedgerCheck implements Disposable {
     const before = windows.get(line.from);
     const isCounted = before?.open === undefined && before?.around === around && isSameProof(before.line, line);
     const open = openReason(line);
-    const counted = isCounted ? before : open === undefined ? await this.#count(line) : { open, isAltered: false };
+    const counted = isCounted ? before : open === undefined ? await this.#count(line) : { open, isAltered: false, repeated: 0 };
     const isAltered = counted.isAltered || (open === undefined && this.#contradictsQuery(line));
-    windows.set(line.from, { line, around, open: open ?? counted.open, isAltered });
+    windows.set(line.from, { line, around, open: open ?? counted.open, isAltered, repeated: counted.repeated });
   }
 
   /** Reports a line that proves more than the service was asked, or counted. */
@@ -165,10 +170,10 @@ export class LedgerCheck implements Disposable {
     return isSmall || isNarrow;
   }
 
-  async #count(line: LedgerFacts): Promise<Pick<Verdict, 'open' | 'isAltered'>> {
-    const uids = await this.#records.uidsIn(line.source, line.from, line.to, this.#turns);
+  async #count(line: LedgerFacts): Promise<Pick<Verdict, 'open' | 'isAltered' | 'repeated'>> {
+    const { uids, repeated } = await this.#records.uidsIn(line.source, line.from, line.to, this.#turns);
     const count = uids.length / uidBytes;
-    const left = (open: string | undefined): Pick<Verdict, 'open' | 'isAltered'> => ({ open, isAltered: false });
+    const left = (open: string | undefined): Pick<Verdict, 'open' | 'isAltered' | 'repeated'> => ({ open, isAltered: false, repeated });
     if (count > line.records) return left(`the archive has ${count} records, and the service counted ${line.records}: it withdrew records`);
     if (count === line.records && sha256(uids).toString('hex') === line.digest) return left(undefined);
     const reason =
@@ -176,7 +181,7 @@ export class LedgerCheck implements Disposable {
     const excuse = this.#excuse(line);
     if (excuse !== undefined) return left(`${reason}: ${excuse}`);
     this.#findings.altered(nameOf(line), reason);
-    return { open: undefined, isAltered: true };
+    return { open: undefined, isAltered: true, repeated };
   }
 
   /** The permitted reason why records are missing; undefined without one. */

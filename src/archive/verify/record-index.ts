@@ -59,8 +59,10 @@ export class RecordIndex implements Disposable {
     return rows;
   }
 
-  /** The distinct uids of the records with a time in [from, to), sorted bytewise, one after another. */
-  async uidsIn(source: string, from: Micros, to: Micros, turns: Turns): Promise<Buffer> {
+  /**
+   * @returns the distinct uids of the records with a time in [from, to), sorted bytewise, one after another, and how many records repeat one
+   */
+  async uidsIn(source: string, from: Micros, to: Micros, turns: Turns): Promise<{ readonly uids: Buffer; readonly repeated: number }> {
     const found = Buffer.allocUnsafe(this.countAround(source, from, to) * uidBytes);
     let end = 0;
     for (const bucket of this.#within(source, from, to)) {
@@ -76,7 +78,8 @@ export class RecordIndex implements Disposable {
         }
       }
     }
-    return sortedUids(found.subarray(0, end), turns);
+    const uids = await sortedUids(found.subarray(0, end), turns);
+    return { uids, repeated: (end - uids.length) / uidBytes };
   }
 
   /**

@@ -8,6 +8,7 @@ import { checkpointNumber } from '../checkpoint.ts';
 import { EntryLog } from '../entry-log.ts';
 import type { Growth } from '../entry-log.ts';
 import { equal } from '../merkle.ts';
+import { keyName } from '../signed-note.ts';
 import type { Verifier } from '../signed-note.ts';
 import type { ArchiveStore } from '../store.ts';
 import { Turns } from './turns.ts';
@@ -31,8 +32,10 @@ export interface VerifyOptions {
   readonly to?: Micros | undefined;
   /** Segments whose lines were archived before this time may be missing. */
   readonly removedBefore?: Micros | undefined;
-  /** A checkpoint stored at another place. */
-  readonly since?: Uint8Array | undefined;
+  /** Checkpoints stored at another place. */
+  readonly since?: Uint8Array | readonly Uint8Array[] | undefined;
+  /** The archive whose last checkpoint the first line names: it is verified too, without the period, `since`, `freshSince` and `cosignatures`. */
+  readonly former?: ArchiveStore | undefined;
   /** Undefined: signatures of time stamps are not checked. */
   readonly timeStamps?: TimeStampOptions | undefined;
   /** A key was stolen then: lines are unproven unless a time stamp from before it, or `since`, covers them. */
@@ -52,6 +55,8 @@ export interface VerifyReport {
   readonly checkpoints: number;
   readonly lines: number;
   readonly records: number;
+  /** The keys that signed it, as `name+id`, with the numbers of lines of the first and the last checkpoint that each signed. */
+  readonly keys: readonly { readonly key: string; readonly first: number; readonly last: number }[];
   /** When the newest line was archived, by the clock of the collector. */
   readonly archivedAt: Micros | undefined;
   readonly sources: readonly SourceWindows[];
@@ -87,6 +92,7 @@ export async function verifyArchive(
   let log = new EntryLog();
   let records = 0;
   let archivedAt: Micros | undefined;
+  let former: string | undefined;
   let before = 0;
   for (const checkpoint of ends) {
     options.signal?.throwIfAborted();
@@ -105,6 +111,7 @@ export async function verifyArchive(
         await ledger.add(segment.facts);
         records += segment.facts.records;
         archivedAt = segment.facts.position?.at ?? archivedAt;
+        if (log.size === segment.facts.lines) former = segment.facts.position?.former;
       } else if (lost) {
         order.lacksLines();
         if (lost.isAbsent) {
@@ -121,7 +128,8 @@ export async function verifyArchive(
   order.finish();
   segments.noteUncommitted();
   const known = [...verifiers, ...(options.cosignatures?.witnesses ?? [])];
-  const confirmed = options.since ? confirmedLines(options.since, signed, known, findings) : 0;
+  const elsewhere = [options.since ?? []].flat().map((note) => confirmedLines(note, signed, known, findings));
+  const confirmed = Math.max(0, ...elsewhere);
   const stamped = await timeStamps.finish(signed, options.timeStamps);
   const cosigned = await checkCosignatures(store, signed, options.cosignatures, findings);
   const sources = ledger.finish();
@@ -135,12 +143,14 @@ export async function verifyArchive(
   if (archivedAt !== undefined && archivedAt < freshSince)
     findings.unproven('--fresh', `the newest line was archived on ${microsToIso(archivedAt)}`);
   if (stamped && stamped.newest < freshSince) findings.unproven('--fresh', `the newest time stamp is of ${microsToIso(stamped.newest)}`);
+  await verifyFormer(former, verifiers, options, findings);
   return {
     result: findings.result,
     origin: newest?.origin,
     checkpoints: signed.length,
     lines: log.size,
     records,
+    keys: keySpans(signed, verifiers),
     archivedAt,
     sources,
     findings: findings.all,
@@ -148,6 +158,37 @@ export async function verifyArchive(
     timeStamps: stamped,
     cosignatures: cosigned,
   };
+}
+
+/**
+ * Its key was lost, so nobody can sign for it any more: it has the checkpoint that the first line of the newer archive names.
+ * @param note  in that line
+ */
+async function verifyFormer(
+  note: string | undefined,
+  verifiers: readonly Verifier[],
+  { former: store, timeStamps, removedBefore, signal }: VerifyOptions,
+  findings: Findings,
+): Promise<void> {
+  if (note === undefined) {
+    if (store) findings.unproven('--former', 'the first line of the archive names no former archive');
+    return;
+  }
+  if (!store) {
+    findings.note('--former', 'the first line names the last checkpoint of a former archive, which was not checked');
+    return;
+  }
+  const options = { timeStamps, removedBefore, signal, since: Buffer.from(note) };
+  for (const { severity, object, message } of (await verifyArchive(store, verifiers, options)).findings)
+    findings[severity]('--former', `${object.replace('--since', 'the first line')}: ${message}`);
+}
+
+function keySpans(signed: readonly SignedCheckpoint[], verifiers: readonly Verifier[]): VerifyReport['keys'] {
+  return verifiers.map(keyName).flatMap((key) => {
+    const sizes = signed.filter(({ signedBy }) => signedBy.includes(key)).map(({ size }) => size);
+    const [first, last] = [sizes[0], sizes.at(-1)];
+    return first === undefined || last === undefined ? [] : [{ key, first, last }];
+  });
 }
 
 /** A partial tile or bundle of an older checkpoint may be missing: a later one holds its hashes. */

@@ -1,10 +1,11 @@
 import { spawnSync } from 'node:child_process';
+import { createHash } from 'node:crypto';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { gunzipSync, gzipSync } from 'node:zlib';
 import { beforeAll, describe, expect, it } from 'vitest';
-import { checkProof, checkProofs, formatProof, parseProof, worstOf } from '../../../src/archive/proof-file.ts';
+import { checkProof, checkProofs, formatProof, formatTlogProof, parseProof, worstOf } from '../../../src/archive/proof-file.ts';
 import type { InclusionProof } from '../../../src/archive/proof-file.ts';
 import { formatEntry } from '../../../src/archive/entry.ts';
 import { leafHash } from '../../../src/archive/merkle.ts';
@@ -439,6 +440,32 @@ describe('a proof', () => {
         results.push(worst);
       }
       expect(results.filter((result) => result === accepted)).toHaveLength(count);
+    }
+  });
+
+  it('has the format of C2SP tlog-proof, whose hashes lead to the root as RFC 9162 describes', async () => {
+    const parts =
+      /^c2sp\.org\/tlog-proof@v1\nextra (\S+)\nindex (\d+)\n((?:[A-Za-z0-9+/]{43}=\n)*)\n([^\n]+)\n(\d+)\n(\S+)\n\n(\u2014 [^\n]+\n)+$/;
+    for (const seq of [1, 400, 900]) {
+      const { line, entry, ...proof } = await proofOf(uidOf(records[seq - 1]?.seq ?? 0, lines));
+      const [, extra = '', index, hashes = '', , size, root] =
+        parts.exec(formatTlogProof({ line, entry, ...proof })) ?? expect.fail('another format');
+      expect(Buffer.from(extra, 'base64')).toEqual(Buffer.concat([entry, line]));
+      const sha256 = (...data: readonly Buffer[]): Buffer => createHash('sha256').update(Buffer.concat(data)).digest();
+      // RFC 9162, section 2.1.3.2.
+      let [fn, sn, r] = [Number(index), Number(size) - 1, sha256(Buffer.of(0), entry)];
+      for (const p of hashes
+        .trimEnd()
+        .split('\n')
+        .map((text) => Buffer.from(text, 'base64'))) {
+        expect(sn).toBeGreaterThan(0);
+        if (fn % 2 === 1 || fn === sn) {
+          r = sha256(Buffer.of(1), p, r);
+          while (fn % 2 === 0 && fn !== 0) [fn, sn] = [fn >> 1, sn >> 1];
+        } else r = sha256(Buffer.of(1), r, p);
+        [fn, sn] = [fn >> 1, sn >> 1];
+      }
+      expect([sn, r.toString('base64')]).toEqual([0, root]);
     }
   });
 

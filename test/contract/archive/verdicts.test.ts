@@ -14,17 +14,20 @@ const day = 86_400_000_000;
 const originOf = ({ files }: MemoryStore): string => files.get('checkpoints/0000000001')?.toString().split('\n')[0] ?? '';
 const segmentsOf = ({ files }: MemoryStore): string[] => [...files.keys()].filter((path) => path.startsWith('segments/')).sort();
 
-type Given = VerifyOptions & { readonly keys?: readonly number[] };
+type Given = Omit<VerifyOptions, 'former'> & { readonly keys?: readonly number[]; readonly former?: MemoryStore | undefined };
 
 /** The verdict of both verifiers, which must be equal, and what is not proven. */
-async function judged(store: MemoryStore, { keys = [1], ...options }: Given = {}): Promise<VerifyReport> {
-  const texts = keys.map((seed) => formatVerifier(signerOf(originOf(store), keyFrom(seed))));
+async function judged(store: MemoryStore, { keys = [1], since, ...options }: Given = {}): Promise<VerifyReport> {
+  const origins = [store, options.former ?? []].flat().map(originOf);
+  const texts = origins.flatMap((origin) => keys.map((seed) => formatVerifier(signerOf(origin, keyFrom(seed)))));
   const report = await verifyArchive(
     store,
     texts.map((text) => parseVerifier(text) ?? expect.fail(text)),
-    options,
+    { ...options, since },
   );
-  const [theirs = []] = await secondVerifier(store.files, { ...options, key: texts.join('\n') });
+  const { former, ...others } = options;
+  const theirOptions = { ...others, since: [since ?? []].flat(), formerFiles: former?.files, key: texts.join('\n') };
+  const [theirs = []] = await secondVerifier(store.files, theirOptions);
   expect(resultOf(theirs), JSON.stringify([theirs, report.findings])).toBe(report.result);
   return report;
 }
@@ -152,6 +155,10 @@ describe.skipIf(!hasPython)('keys', () => {
   ])('%s', async (_name, from, keys, result) => {
     const report = await judged(cut(await changedKey(), from), { keys });
     expect(report.result).toBe(result);
+    // Two checkpoints of the first key, one of both, and one of the second.
+    const signed = keys.filter((seed) => seed < (from > 2 ? 3 : 2)).map((seed) => (seed === 1 ? [2, from === 5 ? 6 : 4] : [6, 8]));
+    const history = report.keys.map(({ first, last }) => [first, last]);
+    expect(history).toEqual(from === 5 ? signed : signed.filter(([first]) => first === 2));
     const severe = report.findings.filter(({ object, severity }) => severity === 'unproven' && object === '--key');
     expect(severe).toHaveLength(result === 'intact' ? 0 : 1);
   });
@@ -162,6 +169,62 @@ describe.skipIf(!hasPython)('keys', () => {
     const { result, findings } = await judged(store, { keys: [1, 2] });
     expect(result).toBe('unproven');
     expect(findings.map(({ message }) => message)).toContainEqual(expect.stringMatching(/may have been cut before the change/));
+  });
+});
+
+describe.skipIf(!hasPython)('a former archive, which the first line names', () => {
+  const newest = ({ files }: MemoryStore): Buffer => files.get('checkpoint') ?? Buffer.alloc(0);
+  async function after(former: Buffer | undefined): Promise<MemoryStore> {
+    const store = new MemoryStore();
+    const writer = await openWriter(store, 'after');
+    await writer.append([], { ...through(0), ...(former && { former: former.toString() }) });
+    const record = recordLine(1, start);
+    await writer.append([record, provenLine(2, start, start + minute, [record])], through(2));
+    return store;
+  }
+  const cut = ({ files }: MemoryStore, from: number): MemoryStore => {
+    const kept = [...files].filter(([path]) => path !== 'checkpoint' && !(Number(/^checkpoints\/(\d+)/.exec(path)?.[1]) >= from));
+    return new MemoryStore(kept);
+  };
+
+  it.each<[string, (former: MemoryStore) => Buffer | undefined, (former: MemoryStore) => MemoryStore | undefined, string, RegExp]>([
+    ['is whole', newest, (former) => former, 'intact', /^$/],
+    ['was not given', newest, () => undefined, 'intact', /^$/],
+    ['has more lines', ({ files }) => files.get('checkpoints/0000000003'), (former) => former, 'intact', /^$/],
+    ['was cut', newest, (former) => cut(former, 4), 'altered', /^the first line: /],
+    ['lacks a segment', newest, (former) => without(former, 1), 'altered', /^segments\/.*: it is missing/],
+    ['is not named', () => undefined, (former) => former, 'unproven', /^the first line of the archive names no former archive/],
+    ['is named by a text that is no checkpoint', () => Buffer.from('none'), (former) => former, 'altered', /^the first line: /],
+  ])('%s', async (_name, note, given, result, message) => {
+    const former = await daily(4);
+    const report = await judged(await after(note(former)), { former: given(former) });
+    expect(report.result).toBe(result);
+    const [first] = report.findings.filter(({ severity }) => severity !== 'note');
+    expect(first?.message ?? '').toMatch(message);
+    if (first) expect(first.object).toBe('--former');
+  });
+
+  it('is another archive of the same key', async () => {
+    const other = await daily(4, () => [operation('replay', '', {})]);
+    expect(originOf(other)).toBe(originOf(await daily(4)));
+    const report = await judged(await after(newest(await daily(4))), { former: other });
+    expect([report.result, report.findings.find(({ severity }) => severity === 'altered')?.object]).toEqual(['altered', '--former']);
+  });
+
+  it('is told of when it was not given', async () => {
+    const { findings } = await judged(await after(newest(await daily(4))));
+    expect(findings.filter(({ object }) => object === '--former').map(({ severity }) => severity)).toEqual(['note']);
+  });
+});
+
+describe.skipIf(!hasPython)('checkpoints from elsewhere', () => {
+  it('must all be in the archive, and the largest tells what is confirmed', async () => {
+    const { files } = await daily(4);
+    const note = (number: number): Buffer => files.get(`checkpoints/000000000${number}`) ?? Buffer.alloc(0);
+    expect(await judged(new MemoryStore(files), { since: [note(3), note(2)] })).toMatchObject({ result: 'intact', confirmed: 21 });
+    const other = (await daily(3, () => [operation('replay', '', {})])).files.get('checkpoint') ?? Buffer.alloc(0);
+    const report = await judged(new MemoryStore(files), { since: [note(3), other] });
+    expect([report.result, report.confirmed]).toEqual(['altered', 21]);
   });
 });
 
@@ -244,6 +307,11 @@ describe.skipIf(!hasPython)('an archive that the holder of the key signed anew',
       /^production: no window covers the times of 5 records$/,
     ],
     ['a filter', once(/"filtered":false/, '"filtered":true'), /^segments\/.*: since then a filter/],
+    [
+      'a record that was archived twice',
+      (text) => (text.includes('"seq":8,') ? [text, text.replace('"seq":8,', '"seq":9,')] : text),
+      /^ledger: 1 records in windows repeat one that is archived before, and count once$/,
+    ],
     ['a repeated key', once(/"logId":3,/, '"logId":9,"logId":3,'), /^segments\/.*: line 3: the record has a key twice/],
     ['a missing total', once(/"total":5/, '"total":null'), /^ledger: 1 lines prove a window without/],
     ['a record without a logId', once(/"logId":3,/, ''), /^segments\/: 1 records have no logId/],

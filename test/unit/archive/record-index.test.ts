@@ -25,12 +25,12 @@ it.each([64 * 1024 * 1024, 4096])(
       const [from, to] = [start + (i % 3_000) * 1_000_000, start + ((i % 3_000) + 900) * 1_000_000];
       const expected = rows.slice(0, i + 1).filter((row) => row.source === 'production' && row.time >= from && row.time < to);
       const uids = expected.map((row) => row.uid.toString('hex')).sort();
-      expect((await index.uidsIn('production', from, to, turns)).toString('hex')).toBe(uids.join(''));
+      expect((await index.uidsIn('production', from, to, turns)).uids.toString('hex')).toBe(uids.join(''));
       expect(index.countAround('production', from, to)).toBeGreaterThanOrEqual(uids.length);
     }
     index.add('production', start, rows[0]?.uid ?? Buffer.alloc(16), 0);
     index.add('production', start, rows[0]?.uid ?? Buffer.alloc(16), 0);
-    expect((await index.uidsIn('production', start, start + 1, turns)).length / 16).toBe(
+    expect((await index.uidsIn('production', start, start + 1, turns)).uids.length / 16).toBe(
       new Set([rows[0], ...rows.filter((row) => row.source === 'production' && row.time === start)].map((row) => row?.uid.toString('hex')))
         .size,
     );
@@ -42,7 +42,7 @@ async function expectSorted(uids: readonly Buffer[]): Promise<void> {
   using index = new RecordIndex();
   for (const uid of [...uids, ...uids.slice(0, 500)]) index.add('production', start, uid, 0);
   const sorted = uids.map((uid) => uid.toString('hex')).sort();
-  expect((await index.uidsIn('production', start, start + 1, turns)).toString('hex')).toBe(sorted.join(''));
+  expect((await index.uidsIn('production', start, start + 1, turns)).uids.toString('hex')).toBe(sorted.join(''));
 }
 
 it('sorts uids with the same beginning, and gives each once', async () => {
@@ -71,10 +71,12 @@ it('finds the records of a window that is far longer than the time that has reco
   const year2250 = Date.UTC(2250, 0) * 1_000;
   // 15 million buckets each: only those with records may be visited.
   for (let i = 0; i < 3_000; i += 1) expect(index.countAround('production', i, year2250)).toBe(3);
-  expect(await index.uidsIn('production', 0, year2250, turns)).toEqual(Buffer.concat([...uids].sort((a, b) => Buffer.compare(a, b))));
-  expect(await index.uidsIn('production', start + 1, year2250, turns)).toEqual(Buffer.concat([uids[1], uids[2]] as Buffer[]));
-  expect(await index.uidsIn('production', 0, start, turns)).toHaveLength(0);
-  expect(await index.uidsIn('absent', 0, year2250, turns)).toHaveLength(0);
+  expect((await index.uidsIn('production', 0, year2250, turns)).uids).toEqual(
+    Buffer.concat([...uids].sort((a, b) => Buffer.compare(a, b))),
+  );
+  expect((await index.uidsIn('production', start + 1, year2250, turns)).uids).toEqual(Buffer.concat([uids[1], uids[2]] as Buffer[]));
+  expect((await index.uidsIn('production', 0, start, turns)).uids).toHaveLength(0);
+  expect((await index.uidsIn('absent', 0, year2250, turns)).uids).toHaveLength(0);
 });
 
 // If each new bucket visited every bucket in the file, that would take minutes.
@@ -86,7 +88,7 @@ it('stores the records of 120,000 buckets in little memory', { timeout: 60_000 }
     uid.writeUInt32BE(i, 12);
     index.add('production', start + i * 600_000_000, uid, 0);
   }
-  const found = await index.uidsIn('production', start, start + buckets * 600_000_000, turns);
+  const { uids: found } = await index.uidsIn('production', start, start + buckets * 600_000_000, turns);
   expect([found.length / 16, found.readUInt32BE(12), found.readUInt32BE(found.length - 4)]).toEqual([buckets, 0, buckets - 1]);
 });
 

@@ -2,18 +2,19 @@
 import { open, rm } from 'node:fs/promises';
 import { pipeline } from 'node:stream/promises';
 import { systemClock } from '../../../time/clock.ts';
-import { formatProof } from '../../../archive/proof-file.ts';
+import { formatProof, formatTlogProof } from '../../../archive/proof-file.ts';
 import { Prover, type LeftOut } from '../../../archive/prove.ts';
 import type { ArchiveStore } from '../../../archive/store.ts';
 import type { LineFacts } from '../../../archive/parse-line.ts';
 import { WaybillError, messageOf } from '../../../errors/errors.ts';
+import { UidSet } from '../../../record/uid-set.ts';
 import type { Micros } from '../../../model/time.ts';
 import { counted, grouped } from '../../../report/format-time.ts';
 import { assertForward, parsePeriod } from '../../../settings/period.ts';
 import { subcommand } from '../../command.ts';
 import { writeResult, type Io } from '../../io.ts';
 import { notFound } from '../../not-found.ts';
-import { parsed, required, text, timeOptions, type ValuesOf } from '../../option.ts';
+import { choice, parsed, required, text, timeOptions, type ValuesOf } from '../../option.ts';
 import { placeOf, placeOptions } from './place.ts';
 
 const proveOptions = {
@@ -21,6 +22,11 @@ const proveOptions = {
     parsed('UID', 'the uid of the record: dpas.uid of its event', 'the uid of a record: 22 characters', (given) =>
       /^[\w-]{21}[AQgw]$/.test(given) ? given : undefined,
     ),
+  ),
+  format: choice(
+    'FORMAT',
+    ['waybill-proof', 'tlog-proof'],
+    'waybill-proof for "archive verify --proof" (the default), or tlog-proof of C2SP',
   ),
   ...placeOptions,
 };
@@ -35,7 +41,7 @@ export const prove = subcommand({
     const proof = await prover.record(values.uid, () => io.stderr.write('the index cannot locate the record: reading every line\n'));
     if (!proof)
       throw new WaybillError('archive_broken', `cannot prove "${values.uid}": the archive "${name}" has no such record${within(prover)}`);
-    io.stdout.write(formatProof(proof));
+    io.stdout.write(values.format === 'tlog-proof' ? formatTlogProof(proof) : formatProof(proof));
     return 0;
   },
 });
@@ -82,11 +88,15 @@ export const exportLines = subcommand({
     assertForward('export', from, to, values);
     const prover = await proverOf(store, io);
     const [sources, results] = [new Set<string>(), new Set<LeftOut['result']>()];
+    // An archive that another state continued may have a record twice.
+    const uids = new UidSet();
     let count = 0;
     const select = (facts: LineFacts): boolean => {
       io.signal.throwIfAborted();
       if ('source' in facts) sources.add(facts.source);
-      return isInPeriod(facts, values.source, from, to);
+      const isSelected = isInPeriod(facts, values.source, from, to);
+      if (isSelected && facts.kind === 'record') uids.add(facts.uid);
+      return isSelected;
     };
     const leaveOut = (part: LeftOut): void => {
       results.add(part.result);
@@ -103,7 +113,7 @@ export const exportLines = subcommand({
     if (values.out === undefined) for await (const chunk of chunks()) await writeResult(io, [chunk]);
     else await writeNew(values.out, chunks(), io);
     const none = `no line: the archive "${name}" has none of this ${values.source === undefined ? 'period' : 'source and period'}`;
-    io.stderr.write(`exported ${count > 0 ? counted(count, 'line') : none}\n`);
+    io.stderr.write(`exported ${count > 0 ? `${counted(count, 'line')} with ${counted(uids.size, 'different record')}` : none}\n`);
     if (results.has('altered')) return 1;
     return count === 0 || results.has('missing') || prover.newer ? 3 : 0;
   },

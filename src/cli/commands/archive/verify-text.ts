@@ -38,6 +38,7 @@ export function verifyText(report: VerifyReport, isCompared: boolean, now: Micro
     ...(report.archivedAt === undefined
       ? []
       : [`the newest line was archived on ${rfc3339(report.archivedAt)}, ${ago(report.archivedAt, now)}`]),
+    ...report.keys.map(({ key, first, last }) => printable(`the key ${key} signed checkpoints of ${first} to ${last} lines`)),
     ...(report.timeStamps ? [stampedText(report.timeStamps, lines)] : []),
     ...(report.cosignatures ? [cosignedText(report.cosignatures, lines)] : []),
     newest(report, isCompared),

@@ -23,7 +23,8 @@ const options = {
   ...keyOption,
   ...placeOptions,
   ...timeOptions,
-  since: text('FILE', 'a checkpoint that was stored elsewhere: the archive must contain it'),
+  since: texts('FILE', 'a checkpoint that was stored elsewhere: the archive must contain it; may be repeated'),
+  former: text('DIR', 'the archive whose last checkpoint the first line names, because its key was lost: verifies it too'),
   'timestamp-ca': text('FILE', 'root certificates of time-stamping authorities, in PEM: checks the time stamps'),
   witness: texts('FILE', 'public keys of witnesses, one name+id+base64 a line: checks the cosignatures; may be repeated'),
   quorum: parsed('N', 'how many of the witnesses must have cosigned; default all', 'a number from 1 on', (given) =>
@@ -54,6 +55,11 @@ async function run(values: Values, io: Io): Promise<number> {
   if (values.print) throw new WaybillError('usage', 'cannot use --print without --proof');
   const place = await placeOf(values, io);
   await using store = place.store;
+  if (values.former !== undefined && values['key-until'] !== undefined)
+    throw new WaybillError('usage', 'cannot use --key-until with --former: verify the former archive alone');
+  const former =
+    values.former === undefined ? undefined : await placeOf({ directory: values.former, sink: undefined, config: undefined }, io);
+  await using _former = former?.store;
   const verifiers = await keysOf(values.key, io.signal, place);
   const now = systemClock.now() * 1_000;
   const progress = new Progress(io.stderr);
@@ -62,7 +68,8 @@ async function run(values: Values, io: Io): Promise<number> {
   assertForward('verify', period.from, period.to, values);
   const options = {
     ...period,
-    since: values.since === undefined ? undefined : await checkpointIn(values.since, io.signal),
+    since: await Promise.all(values.since.map((file) => checkpointIn(file, io.signal))),
+    former: former?.store,
     timeStamps:
       values['timestamp-ca'] === undefined
         ? undefined
@@ -79,7 +86,7 @@ async function run(values: Values, io: Io): Promise<number> {
     .catch((thrown: unknown) => unreadable(place.name, thrown, findings))
     .finally(() => progress.end());
   if (values.json) printJson(io, reportJson(report));
-  else io.stdout.write(`${verifyText(report, values.since !== undefined, now).join('\n')}\n`);
+  else io.stdout.write(`${verifyText(report, values.since.length > 0, now).join('\n')}\n`);
   return exitCodes[report.result];
 }
 
@@ -98,6 +105,7 @@ function unreadable(name: string, thrown: unknown, findings: Findings): VerifyRe
     checkpoints: 0,
     lines: 0,
     records: 0,
+    keys: [],
     archivedAt: undefined,
     sources: [],
     findings: findings.all,
