@@ -88,7 +88,7 @@ function firings(detect: Detection, events: readonly DetectionEvent[], lists: Li
   const found = events.filter((event) => matches(detect.where, event, lists));
   switch (detect.kind) {
     case 'single':
-      return found.map((event) => firing(keyOf(event, ['user.id', 'dpas.payload.id']) ?? [event.uid], [event], 1));
+      return found.map((event) => firing(keyOf(event, detect.group) ?? [event.uid], [event], 1));
     case 'count':
       return byGroup(found, detect.group, (group) => counts(group, detect.window, detect.threshold, ({ uid }) => uid));
     case 'distinct':

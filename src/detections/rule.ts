@@ -33,8 +33,8 @@ const where = z.union([condition.transform((one) => [one]), z.array(condition).m
 const counting = { group: z.array(field).min(1), window: duration, threshold: z.int().min(2) };
 
 const kinds = [
-  /** Each event is an alert. */
-  z.strictObject({ kind: z.literal('single'), where }),
+  /** Each event is an alert, but within an hour one for the group. */
+  z.strictObject({ kind: z.literal('single'), where, group: z.array(field).min(1).default(['user.id', 'dpas.payload.id']) }),
   z.strictObject({ kind: z.literal('count'), where, ...counting }),
   z.strictObject({ kind: z.literal('distinct'), where, ...counting, distinct: field }),
   /** As `distinct`, and more than `factor` times the events of an average window of the history before it. */
