@@ -1,7 +1,4 @@
-/**
- * promise: Each of twenty attacks on protected files raises an alert of severity medium or high among the everyday work of a company, and what
- * nearly is such an attack raises none.
- */
+/** promise: Each of twenty attacks on protected files raises an alert amid everyday work, and what nearly is one raises none. */
 import { describe, expect, test } from 'vitest';
 import { evaluate } from '../../../src/detections/evaluate.ts';
 import type { CompanyAction } from '../../support/detections/company-life.ts';
