@@ -32,7 +32,7 @@ export default defineConfig({
   test: {
     pool: 'forks',
     // More workers than two cores need: end-to-end tests mostly wait, for polls, retries and programs that start.
-    maxWorkers: hasServers ? 2 : isLong ? 4 : 5,
+    maxWorkers: hasServers ? 2 : 5,
     globalSetup: ['./test/support/shared-certificates.ts', './test/support/built-program.ts'],
     sequence: { sequencer: LongFirst },
     // Limits for what hangs, and no measure of speed: a loaded machine is many times slower.

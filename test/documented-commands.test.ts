@@ -100,7 +100,7 @@ test('what the documents state of .ci/run is in it', () => {
     )
     .filter((text) => text.includes('`.ci/run`'));
   const options = sentences.flatMap((text) => [...text.matchAll(/`(--[^`]+)`/g)].map(([, option = '']) => option));
-  expect(options).toContain('--seeds 600 --from 1001');
+  expect(options).toContain('--seeds 400 --from 1001');
   expect(options.filter((option) => !ci.includes(option))).toEqual([]);
   const [, nth = ''] = /for every (\d+)th case/.exec(sentences.join(' ')) ?? [];
   expect(ci).toContain(`WAYBILL_CANARY=${nth} `);

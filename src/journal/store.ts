@@ -118,10 +118,7 @@ export class Store {
     );
   }
 
-  /**
-   * Truncates a WAL that exceeds its reserve by a checkpoint. During a concurrent read the WAL stays,
-   * counts as used, and the next call tries again.
-   */
+  /** Truncates a WAL that exceeds its reserve by a checkpoint. During a read it stays, counts as used, and the next call tries again. */
   trimWal(): void {
     if (walBytes(this.db) <= this.#diskBudget.walBytes) return;
     this.#used = undefined;

@@ -32,7 +32,7 @@ import { batchOf, contextOf, messages, ModelKept } from '../support/sinks/sink-b
 import { RelpReceiver } from '../support/sinks/syslog-receivers.ts';
 
 /**
- * Only every `step`-th case is tried. 13 and 97 are coprime with the numbers of encodings, secrets,
+ * Only every `step`-th case is tried. 29 and 97 are coprime with the numbers of encodings, secrets,
  * statuses and forms, so that each of them occurs.
  */
 const step = Number(process.env['WAYBILL_CANARY'] ?? 1);

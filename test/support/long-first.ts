@@ -3,12 +3,12 @@ import { BaseSequencer } from 'vitest/node';
 import type { TestSpecification } from 'vitest/node';
 
 const longFirst = [
-  // In npm run test:long each of these takes four to seven minutes.
-  /\/(e2e\/(reload|chaos)|unit\/encode\/any-record)/,
+  // In npm run test:long each of these takes three to five minutes.
+  /\/e2e\/(reload|chaos|history|switches|archive-replay)/,
   /\/contract\/(canary|sinks\/syslog\.)/,
   /\/servers\/(daemon|wrong-settings)/,
   /\/servers\/(kafka|elasticsearch-daemon)/,
-  /\/e2e\/(switches|history|state|trouble|access|report|rights)/,
+  /\/e2e\/(incidents|state|trouble|access|report|rights)/,
   /\/(e2e|simulation)\/|\/documented-examples/,
   /\/contract\//,
 ];

@@ -21,7 +21,7 @@ import { encoder, shortener } from '../../support/encode/texts.ts';
 
 /** SEED repeats a failure; RECORDS increases the number. */
 const seed = Number(process.env['SEED'] ?? 20241121);
-const records = Number(process.env['RECORDS'] ?? sized(250, 10_000));
+const records = Number(process.env['RECORDS'] ?? sized(250, 3_000));
 
 const written = { includeOriginal: true, cef: { ipv6: 'c6a2', geo: 'cfp' } } as const;
 const [cef, ecs, leef, ocsf, raw] = (['cef', 'ecs', 'leef', 'ocsf', 'raw'] as const).map((format) => encoder(format, written)) as [Text, Text, Text, Text, Text]; // prettier-ignore

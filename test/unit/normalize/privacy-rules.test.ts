@@ -16,7 +16,7 @@ import { documentOf } from '../../support/normalize/ecs-document.ts';
 import { fullest, recordOf, settings } from '../../support/normalize/records.ts';
 
 const seed = Number(process.env['SEED'] ?? 20261123);
-const numRuns = Number(process.env['RECORDS'] ?? sized(150, 8_000));
+const numRuns = Number(process.env['RECORDS'] ?? sized(150, 3_000));
 
 const encoders = formats.flatMap((format) =>
   [true, false].map((includeOriginal) => encoder(format, { includeOriginal, cef: { ipv6: 'src', geo: 'cfp' } })),

@@ -183,7 +183,7 @@ test('an error names the byte and shows nothing of the record', () => {
 
 test('mutated records are read as JSON.parse reads them, or refused as it refuses them', () => {
   const seed = Number(process.env['SEED'] ?? 20261121);
-  const runs = Number(process.env['RECORDS'] ?? sized(1_000, 20_000));
+  const runs = Number(process.env['RECORDS'] ?? sized(1_000, 8_000));
   const random = seeded(seed);
   const below = (n: number): number => Math.floor(random() * n);
   const spice = [

@@ -7,7 +7,7 @@ import { scanPage } from '../../../src/source/scan.ts';
 import { sized } from '../../support/long-run.ts';
 
 const seed = Number(process.env['SEED'] ?? 20261121);
-const runs = Number(process.env['FUZZ'] ?? sized(3_000, 60_000));
+const runs = Number(process.env['FUZZ'] ?? sized(3_000, 25_000));
 
 test(`the scanner agrees with JSON.parse on ${runs} mutated pages (SEED=${seed})`, { timeout: 30_000 + runs / 5 }, () => {
   const random = generator(seed);
