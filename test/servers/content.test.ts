@@ -14,11 +14,12 @@ import { normalizer } from '../../src/normalize/normalizer.ts';
 import { esql } from '../support/content/esql.ts';
 import type { Row } from '../support/content/events.ts';
 import { eventOf, flat, recordFor, start } from '../support/content/events.ts';
-import { detectionRules, thresholdRules } from '../support/content/kibana-rules.ts';
+import { kibanaFiles } from '../../tools/content/kibana.ts';
+import { rules as detectionRules } from '../../tools/content/rules.ts';
 import { kql } from '../support/content/kql.ts';
 import type { Bucket } from '../support/content/lens.ts';
 import { aggregationsOf, columnsOf, lensPanels, shippedObjects, valueIn } from '../support/content/lens.ts';
-import { mappedFields } from '../support/content/mapped-fields.ts';
+import { mappedFields } from '../../tools/content/mapped-fields.ts';
 import { allCodes, bursts, burstSequences, singleEvents, spread } from '../support/content/sequences.ts';
 import { sigmaRules } from '../support/content/sigma.ts';
 import { spl } from '../support/content/spl.ts';
@@ -169,7 +170,8 @@ describe('content of Kibana, on a real Elasticsearch', () => {
 
   test('each KQL rule, search and query of docs/denials.md finds as many events as the evaluator of the unit tests', async () => {
     const events = records.map(eventOf);
-    const rules = `${detectionRules}${thresholdRules}`.trimEnd().split('\n');
+    const files = kibanaFiles(detectionRules);
+    const rules = `${files['detection-rules.ndjson'] ?? ''}${files['detection-rules-threshold.ndjson'] ?? ''}`.trimEnd().split('\n');
     const queries = [
       ...rules.map((line) => JSON.parse(line) as { language: string; query: string }).filter(({ language }) => language === 'kuery'),
       ...shippedObjects().flatMap((object) =>

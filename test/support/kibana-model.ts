@@ -42,6 +42,8 @@ export class KibanaModel implements AsyncDisposable {
   readonly spaces = new Map<string, StoredRule[]>([['', []]]);
   /** The only accepted header; undefined: any. */
   authorization: string | undefined;
+  /** The exception lists of each space. */
+  readonly #lists = new Map<string, Set<unknown>>();
   readonly #server: Server;
 
   constructor() {
@@ -107,6 +109,7 @@ export class KibanaModel implements AsyncDisposable {
     if (method === 'POST' && path === '/api/saved_objects/_import')
       return { status: 200, body: { success: true, successCount: lines.length } };
     if (method === 'POST' && path === '/api/detection_engine/rules/_import') return { status: 200, body: this.#importRules(lines, prefix) };
+    if (method === 'POST' && path === '/api/exception_lists/_import') return { status: 200, body: this.#importLists(lines, prefix) };
     if (method === 'GET' && path === '/api/detection_engine/rules') {
       const ruleId = new URLSearchParams(search).get('rule_id') ?? '';
       const rule = this.rule(ruleId, prefix);
@@ -114,6 +117,20 @@ export class KibanaModel implements AsyncDisposable {
     }
     if (method === 'POST' && path === '/api/detection_engine/rules/_bulk_action') return this.#bulkAction(JSON.parse(body.toString()) as Body, rules); // prettier-ignore
     return refusal(404, 'Not Found');
+  }
+
+  /** An existing list stays unchanged: `overwrite` is off. */
+  #importLists(lines: readonly Line[], prefix: string): Body {
+    const known = this.#lists.get(prefix) ?? new Set();
+    this.#lists.set(prefix, known);
+    const errors = lines
+      .filter(({ list_id }) => known.has(list_id))
+      .map(({ list_id }) => ({
+        list_id,
+        error: { status_code: 409, message: `Found that list_id: "${String(list_id)}" already exists.` },
+      }));
+    for (const { list_id } of lines) known.add(list_id);
+    return { success: errors.length === 0, success_count: lines.length - errors.length, errors };
   }
 
   /** An existing rule stays unchanged: `overwrite` is off. */

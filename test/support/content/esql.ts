@@ -1,6 +1,6 @@
 /**
- * Parses and runs the subset of ES|QL that content uses: FROM, WHERE, EVAL, MV_EXPAND, STATS … BY,
- * SORT, LIMIT, KEEP. Times are milliseconds. A comparison with an absent value is false.
+ * Parses and runs the subset of ES|QL that content uses: FROM, WHERE, EVAL, MV_EXPAND, LOOKUP JOIN,
+ * DISSECT, STATS … BY, SORT, LIMIT, KEEP. Times are milliseconds. A comparison with an absent value is false.
  */
 import type { Row } from './events.ts';
 
@@ -12,19 +12,48 @@ interface Expression {
 
 const units: Readonly<Record<string, number>> = { second: 1e3, minute: 60e3, hour: 3600e3, day: 86_400e3 };
 
-/** Functions of one row. */
+const listOf = (value: unknown): readonly unknown[] => (value === undefined || value === null ? [] : [value].flat());
+/** None, one value, or several: as a column has them. */
+const columnOf = (values: readonly unknown[]): unknown => (values.length > 1 ? values : values[0]);
+
+/** Functions of one row. An absent argument gives an absent result, except where noted. */
 const scalars: Readonly<Record<string, (...values: readonly never[]) => unknown>> = {
-  mv_append: (...values: readonly unknown[]) => values.flat(),
+  mv_append: (one: unknown, other: unknown) => [listOf(one), listOf(other)].flat(),
+  mv_count: (value: unknown) => listOf(value).length,
+  mv_dedupe: (value: unknown) => columnOf([...new Set(listOf(value))]),
+  mv_first: (value: unknown) => listOf(value)[0],
+  mv_slice: (value: unknown, first: number, last: number) => columnOf(listOf(value).slice(first, last + 1)),
   date_trunc: (step: number, time: number) => Math.floor(time / step) * step,
+  date_diff: (unit: string, from: number, to: number) => Math.trunc((to - from) / (units[unit.replace(/s$/, '')] ?? NaN)),
+  date_extract: (part: string, time: number) => (part === 'hour_of_day' ? new Date(time).getUTCHours() : NaN),
+  concat: (...parts: readonly string[]) => parts.join(''),
+  // Only times are converted.
+  to_string: (value: number | string) => (typeof value === 'number' ? new Date(value).toISOString() : value),
+  to_datetime: (text: string) => Date.parse(text),
+  to_geopoint: (text: string) => text,
+  st_distance: (one: string, other: string) => metres(one, other),
 };
 
-/** Functions of the rows of a group. */
+/** Between two points `POINT (longitude latitude)`, by the spherical law of cosines. */
+function metres(...points: readonly [string, string]): number {
+  const [[x1 = NaN, y1 = NaN] = [], [x2 = NaN, y2 = NaN] = []] = points.map((point) =>
+    (/^POINT \((\S+) (\S+)\)$/.exec(point)?.slice(1) ?? []).map((degrees) => (Number(degrees) * Math.PI) / 180),
+  );
+  const cosine = Math.sin(y1) * Math.sin(y2) + Math.cos(y1) * Math.cos(y2) * Math.cos(x1 - x2);
+  return 6_371_009 * Math.acos(Math.min(1, cosine));
+}
+
+/** Functions of the values in the rows of a group. */
 const aggregates: Readonly<Record<string, (values: readonly unknown[]) => unknown>> = {
   count: (values) => values.length,
   count_distinct: (values) => new Set(values).size,
-  min: (values) => Math.min(...values.map(Number)),
-  max: (values) => Math.max(...values.map(Number)),
+  values: (values) => columnOf([...new Set(values)]),
+  min: (values) => (values.length === 0 ? undefined : values.map(Number).reduce((a, b) => Math.min(a, b))),
+  max: (values) => (values.length === 0 ? undefined : values.map(Number).reduce((a, b) => Math.max(a, b))),
 };
+
+/** The rows of an index with `index.mode: lookup`, by its name. */
+type Lookups = Readonly<Record<string, readonly Row[]>>;
 
 interface Esql {
   readonly index: string;
@@ -32,7 +61,7 @@ interface Esql {
   readonly fields: readonly string[];
   /** True when a command groups rows. */
   readonly aggregates: boolean;
-  run(documents: readonly Row[], now: number): readonly Row[];
+  run(documents: readonly Row[], now: number, lookups?: Lookups): readonly Row[];
 }
 
 class Parser {
@@ -44,7 +73,7 @@ class Parser {
 
   constructor(text: string, fields: Set<string>, now: () => number) {
     this.#text = text;
-    this.#tokens = text.match(/"(?:[^"\\]|\\.)*"|[A-Za-z_@][\w.@]*|\d+(?:\.\d+)?|==|!=|<=|>=|[-+*(),=<>]/g) ?? [];
+    this.#tokens = text.match(/"(?:[^"\\]|\\.)*"|[A-Za-z_@][\w.@]*|\d+(?:\.\d+)?|==|!=|<=|>=|[-+*/(),=<>[\]]/g) ?? [];
     this.#fields = fields;
     this.#now = now;
     if (this.#tokens.join('') !== text.replaceAll(/\s+(?=(?:[^"]*"[^"]*")*[^"]*$)/g, '')) throw this.#error('unknown character');
@@ -74,6 +103,21 @@ class Parser {
     return token;
   }
 
+  /** The name of an index: words and hyphens. */
+  index(): string {
+    let name = this.word();
+    while (this.accept('-')) name += `-${this.word()}`;
+    return name;
+  }
+
+  /** A column, or all columns whose names begin so: `Esql.*`. */
+  pattern(): string {
+    const name = this.word();
+    if (this.accept('*')) return `${name}*`;
+    this.#fields.add(name);
+    return name;
+  }
+
   list<Item>(item: () => Item): readonly Item[] {
     const items = [item()];
     while (this.accept(',')) items.push(item());
@@ -81,66 +125,79 @@ class Parser {
   }
 
   condition(): (row: Row) => boolean {
-    const parts = [this.#all()];
-    while (this.accept('or')) parts.push(this.#all());
-    return (row) => parts.some((part) => part(row));
+    const { value } = this.expression();
+    return (row) => value(row, []) === true;
   }
 
-  #all(): (row: Row) => boolean {
-    const parts = [this.#comparison()];
-    while (this.accept('and')) parts.push(this.#comparison());
-    return (row) => parts.every((part) => part(row));
+  /** A condition or a value; a name alone is a column of that name. */
+  expression(): Expression {
+    return this.#chain('or', () => this.#chain('and', () => this.#comparison(), (all) => all.every(Boolean)), (any) => any.some(Boolean)); // prettier-ignore
   }
 
-  #comparison(): (row: Row) => boolean {
-    if (this.accept('(')) {
-      const inner = this.condition();
-      this.expect(')');
-      return inner;
-    }
-    const left = this.expression().value;
+  #chain(word: string, part: () => Expression, join: (found: readonly boolean[]) => boolean): Expression {
+    const first = part();
+    const parts = [first.value];
+    while (this.accept(word)) parts.push(part().value);
+    return parts.length === 1 ? first : { name: word, value: (row, rows) => join(parts.map((one) => one(row, rows) === true)) };
+  }
+
+  #comparison(): Expression {
+    const left = this.#sum();
     if (this.accept('in')) {
       this.expect('(');
-      const choices = this.list(() => this.expression().value);
+      const choices = this.list(() => this.#sum().value);
       this.expect(')');
-      return (row) => choices.some((choice) => left(row, []) === choice(row, []));
+      return { name: 'in', value: (row, rows) => choices.some((choice) => left.value(row, rows) === choice(row, rows)) };
     }
     if (this.accept('is')) {
-      this.expect('not');
+      const isNegated = this.accept('not');
       this.expect('null');
-      return (row) => left(row, []) !== undefined;
+      return { name: 'is', value: (row, rows) => listOf(left.value(row, rows)).length > 0 === isNegated };
     }
-    const operator = this.word();
-    const right = this.expression().value;
-    return (row) => {
-      const [a, b] = [left(row, []), right(row, [])] as [number | undefined, number | undefined];
-      if (a === undefined || b === undefined) return false;
-      switch (operator) {
-        case '==': return a === b; // prettier-ignore
-        case '!=': return a !== b; // prettier-ignore
-        case '>=': return a >= b; // prettier-ignore
-        case '<=': return a <= b; // prettier-ignore
-        case '>': return a > b; // prettier-ignore
-        case '<': return a < b; // prettier-ignore
-        default:
-          throw this.#error(`unknown operator "${operator}"`);
-      }
+    const operator = this.#tokens[this.#at] ?? '';
+    const compare = comparisons[operator];
+    if (!compare) return left;
+    this.#at += 1;
+    const right = this.#sum().value;
+    return {
+      name: operator,
+      value: (row, rows) => {
+        const [a, b] = [left.value(row, rows), right(row, rows)] as [number | undefined, number | undefined];
+        // A comparison with several values is absent, too.
+        return a !== undefined && b !== undefined && !Array.isArray(a) && !Array.isArray(b) && compare(a, b);
+      },
     };
   }
 
-  /** Sums and differences of values. `name = …` gives the column a name. */
-  expression(): Expression {
-    const first = this.#value();
+  #sum(): Expression {
+    return this.#arithmetic(['+', '-'], () => this.#arithmetic(['*', '/'], () => this.#value()));
+  }
+
+  #arithmetic(operators: readonly string[], part: () => Expression): Expression {
+    const first = part();
     let value = first.value;
-    while (this.#tokens[this.#at] === '+' || this.#tokens[this.#at] === '-') {
-      const sign = this.word() === '+' ? 1 : -1;
-      const [left, right] = [value, this.#value().value];
-      value = (row, rows) => (left(row, rows) as number) + sign * (right(row, rows) as number);
+    while (operators.includes(this.#tokens[this.#at] ?? '')) {
+      const operate = operations[this.word()] ?? (() => NaN);
+      const [left, right] = [value, part().value];
+      value = (row, rows) => {
+        const [a, b] = [left(row, rows), right(row, rows)] as [number | undefined, number | undefined];
+        return a === undefined || b === undefined ? undefined : operate(a, b);
+      };
     }
     return { name: first.name, value };
   }
 
   #value(): Expression {
+    if (this.accept('(')) {
+      const inner = this.expression();
+      this.expect(')');
+      return inner;
+    }
+    if (this.accept('[')) {
+      const items = this.list(() => this.#sum().value);
+      this.expect(']');
+      return { name: '[', value: (row, rows) => items.map((item) => item(row, rows)) };
+    }
     const token = this.word();
     if (token.startsWith('"')) {
       const text = JSON.parse(token) as string;
@@ -153,6 +210,8 @@ class Parser {
     }
     if (!/^[A-Za-z_@]/.test(token)) throw this.#error(`misplaced "${token}"`);
     if (this.accept('(')) return this.#call(token.toLowerCase());
+    if (/^null$/i.test(token)) return { name: token, value: () => undefined };
+    if (/^(true|false)$/i.test(token)) return { name: token, value: () => token.toLowerCase() === 'true' };
     this.#fields.add(token);
     return { name: token, value: (row) => row[token] };
   }
@@ -168,11 +227,27 @@ class Parser {
     const aggregate = aggregates[name];
     if (aggregate) {
       const of = values[0] ?? (() => true);
-      return { name, value: (_, rows) => aggregate(rows.map((row) => of(row, rows)).filter((found) => found !== undefined)) };
+      return { name, value: (_, rows) => aggregate(rows.flatMap((row) => listOf(of(row, rows)))) };
     }
+    if (name === 'coalesce')
+      return { name, value: (row, rows) => values.map((value) => value(row, rows)).find((found) => listOf(found).length > 0) };
+    if (name === 'case')
+      return {
+        name,
+        value: (row, rows) => {
+          for (let i = 0; i + 1 < values.length; i += 2) if (values[i]?.(row, rows) === true) return values[i + 1]?.(row, rows);
+          return values.length % 2 === 1 ? values.at(-1)?.(row, rows) : undefined;
+        },
+      };
     const scalar = scalars[name];
     if (!scalar) throw this.#error(`unknown function "${name}"`);
-    return { name, value: (row, rows) => scalar(...(values.map((value) => value(row, rows)) as never[])) };
+    return {
+      name,
+      value: (row, rows) => {
+        const given = values.map((value) => value(row, rows));
+        return given.some((one) => listOf(one).length === 0) ? undefined : scalar(...(given as never[]));
+      },
+    };
   }
 
   /** `name = expression`, or an expression under its own name. */
@@ -185,7 +260,22 @@ class Parser {
   }
 }
 
-type Command = (rows: readonly Row[]) => readonly Row[];
+const comparisons: Readonly<Record<string, (a: number, b: number) => boolean>> = {
+  '==': (a, b) => a === b,
+  '!=': (a, b) => a !== b,
+  '>=': (a, b) => a >= b,
+  '<=': (a, b) => a <= b,
+  '>': (a, b) => a > b,
+  '<': (a, b) => a < b,
+};
+const operations: Readonly<Record<string, (a: number, b: number) => number>> = {
+  '+': (a, b) => a + b,
+  '-': (a, b) => a - b,
+  '*': (a, b) => a * b,
+  '/': (a, b) => a / b,
+};
+
+type Command = (rows: readonly Row[], lookups: Lookups) => readonly Row[];
 
 /** @throws Error for a text outside this subset */
 export function esql(text: string): Esql {
@@ -198,16 +288,20 @@ export function esql(text: string): Esql {
   const steps = commands.map((command): Command => {
     const [, name = '', rest = ''] = /^(\w+)\s+([^]*)$/.exec(command) ?? [];
     const read = new Set<string>();
+    const before = new Set(computed);
     const parser = new Parser(rest, read, () => clock);
     const step = stepOf(name.toLowerCase(), parser, (column) => computed.add(column));
     parser.end();
-    for (const field of read) if (!computed.has(field)) fields.add(field);
+    // A column of STATS is none of its own arguments.
+    const known = /^stats$/i.test(name) ? before : computed;
+    for (const field of read) if (!known.has(field)) fields.add(field);
     return step;
   });
-  const run = (documents: readonly Row[], now: number): readonly Row[] => {
+  const run = (documents: readonly Row[], now: number, lookups: Lookups = {}): readonly Row[] => {
     clock = now;
-    const rows = documents.map((row) => ({ ...row, '@timestamp': Date.parse(String(row['@timestamp'])) }));
-    return steps.reduce<readonly Row[]>((current, step) => step(current), rows);
+    const timeOf = (row: Row, field: string): object => (row[field] === undefined ? {} : { [field]: Date.parse(row[field] as string) });
+    const rows = documents.map((row): Row => ({ ...row, ...timeOf(row, '@timestamp'), ...timeOf(row, 'event.ingested') }));
+    return steps.reduce<readonly Row[]>((current, step) => step(current, lookups), rows);
   };
   return { index, fields: [...fields], aggregates: commands.some((command) => /^stats\b/i.test(command)), run };
 }
@@ -227,6 +321,28 @@ function stepOf(name: string, parser: Parser, computes: (column: string) => void
     case 'mv_expand': {
       const field = parser.word();
       return (rows) => rows.flatMap((row) => [row[field]].flat().map((value) => ({ ...row, [field]: value })));
+    }
+    case 'lookup': {
+      parser.expect('join');
+      const index = parser.index();
+      parser.expect('on');
+      const field = parser.word();
+      return (rows, lookups) => {
+        const entries = new Map((lookups[index] ?? []).map((entry) => [entry[field], entry]));
+        return rows.map((row) => ({ ...row, ...entries.get(row[field]) }));
+      };
+    }
+    case 'dissect': {
+      const field = parser.column();
+      const pattern = JSON.parse(parser.word()) as string;
+      const names = [...pattern.matchAll(/%\{([^}]+)\}/g)].map(([, key = '']) => key);
+      const [, separator = ''] = /\}([^%]*)%/.exec(pattern) ?? [];
+      for (const column of names) computes(column);
+      return (rows) =>
+        rows.map((row) => {
+          const parts = ((field.value(row, []) ?? '') as string).split(separator);
+          return parts.length === names.length ? { ...row, ...Object.fromEntries(names.map((key, i) => [key, parts[i]])) } : row;
+        });
     }
     case 'stats': {
       const columns = parser.list(() => parser.column());
@@ -251,8 +367,12 @@ function stepOf(name: string, parser: Parser, computes: (column: string) => void
       return (rows) => rows.slice(0, most);
     }
     case 'keep': {
-      const kept = parser.list(() => parser.column().name);
-      return (rows) => rows.map((row) => Object.fromEntries(kept.map((field) => [field, row[field]])));
+      const kept = parser.list(() => parser.pattern());
+      return (rows) =>
+        rows.map((row) => {
+          const fields = kept.flatMap((name) => (name.endsWith('*') ? Object.keys(row).filter((field) => field.startsWith(name.slice(0, -1))) : [name])); // prettier-ignore
+          return Object.fromEntries(fields.map((field) => [field, row[field]]));
+        });
     }
     default:
       throw new Error(`cannot read ES|QL: unknown command "${name}"`);

@@ -4,7 +4,7 @@
  */
 import { bars, dataView, events, files, last, lensOf, mapOf, newest, table, terms, users } from './kibana-panels.ts';
 import type { Panel, Reference } from './kibana-panels.ts';
-import { auditPattern } from './kibana-rules.ts';
+import { auditPattern } from '../../../tools/content/esql.ts';
 
 /** The lowest versions of Kibana's formats that have these attributes; later Kibanas migrate from them. */
 const versions = { coreMigrationVersion: '8.8.0' };

@@ -4,7 +4,7 @@ import type { BarsData, MapData, PanelPicture, TableData } from '../content/dash
 import { kql } from '../content/kql.ts';
 import type { Bucket, DashboardPanel, LensPanel, MapPanel, SearchPanel } from '../content/lens.ts';
 import { aggregationsOf, clustersOf, columnsOf, valueIn } from '../content/lens.ts';
-import { mappedFields } from '../content/mapped-fields.ts';
+import { mappedFields } from '../../../tools/content/mapped-fields.ts';
 import type { Elasticsearch } from './elasticsearch.ts';
 
 /** The time picker, ms, and the interval that Kibana chooses for it. */

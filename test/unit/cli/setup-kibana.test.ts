@@ -102,6 +102,7 @@ const shipped = (name: string): readonly unknown[] =>
     .map((line) => JSON.parse(line) as unknown);
 
 const objectsPath = '/api/saved_objects/_import?overwrite=true';
+const listsPath = '/api/exception_lists/_import';
 const rulesPath = '/api/detection_engine/rules/_import';
 const linesOf = (file: string) => kibana.imports.find((each) => each.file === file)?.lines ?? [];
 const enabledIn = (file: string): readonly unknown[] =>
@@ -113,12 +114,12 @@ describe('imports', () => {
   test('objects and rules, with the credentials of the administrator, as files of a form', async () => {
     const { code, stderr } = await run();
     expect(code).toBe(0);
-    expect(kibana.requests).toEqual([`POST ${objectsPath}`, `POST ${rulesPath}`]);
+    expect(kibana.requests).toEqual([`POST ${objectsPath}`, `POST ${listsPath}`, `POST ${rulesPath}`]);
     // An API key is sent in base64.
     for (const { headers } of kibana.imports) expect(headers).toMatchObject({ authorization: 'ApiKey the-k3y', 'kbn-xsrf': 'waybill' });
     expect(linesOf('saved-objects.ndjson')).toEqual(shipped('saved-objects.ndjson'));
     expect(linesOf('detection-rules.ndjson')).toEqual(shipped('detection-rules.ndjson'));
-    expect(stderr).toContain('detection-rules.ndjson: 14 imported\n');
+    expect(stderr).toContain('detection-rules.ndjson: 27 imported\n');
     expect(stderr).toContain('Leaves out the rules and the dashboard on ledger events');
   });
 
@@ -130,7 +131,7 @@ describe('imports', () => {
   test('into a space, by user and password', async () => {
     kibana.spaces.set('/s/soc', []);
     expect((await run({ space: 'soc', env: { WAYBILL_SETUP_USERNAME: 'admin', WAYBILL_SETUP_PASSWORD: 'p4ss' } })).code).toBe(0);
-    expect(kibana.requests).toEqual([`POST /s/soc${objectsPath}`, `POST /s/soc${rulesPath}`]);
+    expect(kibana.requests).toEqual([`POST /s/soc${objectsPath}`, `POST /s/soc${listsPath}`, `POST /s/soc${rulesPath}`]);
     expect(kibana.imports[0]?.headers.authorization).toBe(`Basic ${Buffer.from('admin:p4ss').toString('base64')}`);
   });
 
@@ -140,6 +141,7 @@ describe('imports', () => {
     expect(kibana.imports.map(({ file, url }) => [file, url])).toEqual([
       ['saved-objects.ndjson', objectsPath],
       ['saved-objects-ledger.ndjson', objectsPath],
+      ['exception-lists.ndjson', listsPath],
       ['detection-rules.ndjson', rulesPath],
       ['detection-rules-ledger.ndjson', rulesPath],
     ]);
@@ -150,25 +152,23 @@ describe('imports', () => {
   });
 
   test.each([
-    ['other', 'logs-files.audit-*', undefined, 'logs-files.audit@custom'],
-    ['plain', 'audit-*', undefined, 'waybill-plain@custom'],
-    ['other-ledger', 'logs-files.audit-*', 'logs-files.ledger-*', 'logs-files.audit@custom'],
-    ['plain-ledger', 'audit-*', 'audit-*', 'waybill-plain-ledger@custom'],
-  ])('for the sink "%s" with its pattern %s', async (sink, pattern, ledger, custom) => {
+    ['other', 'logs-files.audit-*', undefined],
+    ['plain', 'audit-*', undefined],
+    ['other-ledger', 'logs-files.audit-*', 'logs-files.ledger-*'],
+    ['plain-ledger', 'audit-*', 'audit-*'],
+  ])('for the sink "%s" with its pattern %s', async (sink, pattern, ledger) => {
     await run({ sink });
     expect(JSON.stringify(kibana.imports)).not.toMatch(/logs-dpas\.(audit|ledger)/);
-    const { description } = linesOf('detection-rules.ndjson').find(({ rule_id }) => rule_id === 'dpas-two-countries') ?? {};
-    expect(description).toContain(` component template ${custom}, `);
     expect(linesOf('saved-objects.ndjson')[0]).toMatchObject({ type: 'index-pattern', attributes: { title: pattern } });
     const queries = (file: string): readonly string[] =>
       linesOf(file)
         .filter(({ type }) => type === 'esql')
         .map(({ query }) => String(query));
-    expect(queries('detection-rules.ndjson').every((query) => query.startsWith(`FROM ${pattern}\n`))).toBe(true);
+    expect(queries('detection-rules.ndjson').every((query) => query.startsWith(`FROM ${pattern}`))).toBe(true);
     expect(linesOf('saved-objects-ledger.ndjson')[0]).toEqual(
       ledger === undefined ? undefined : expect.objectContaining({ attributes: expect.objectContaining({ title: ledger }) as object }),
     );
-    expect(queries('detection-rules-ledger.ndjson')).toEqual(ledger === undefined ? [] : [expect.stringContaining(`FROM ${ledger} | `)]);
+    expect(queries('detection-rules-ledger.ndjson')).toEqual(ledger === undefined ? [] : [expect.stringContaining(`FROM ${ledger}\n| `)]);
   });
 
   test('the threshold form of burst rules instead of ES|QL rules, which an older stack refuses', async () => {
@@ -176,9 +176,9 @@ describe('imports', () => {
     const rules = kibana.imports.filter(({ url }) => url === rulesPath).flatMap(({ lines }) => lines);
     const types = Map.groupBy(rules, ({ type }) => type);
     expect([...types].map(([type, { length }]) => [type, length])).toEqual([
-      ['query', 7],
+      ['query', 8],
       ['eql', 1],
-      ['threshold', 7],
+      ['threshold', 12],
     ]);
   });
 
@@ -186,34 +186,34 @@ describe('imports', () => {
     const { code, stdout } = await run({ sink: 'ledger', print: true, env: {}, url: undefined });
     expect([code, kibana.requests]).toEqual([0, []]);
     const printed = stdout.split('\n').filter((line) => line.startsWith('POST '));
-    expect(printed).toEqual([`POST ${objectsPath}`, `POST ${objectsPath}`, `POST ${rulesPath}`, `POST ${rulesPath}`]);
+    expect(printed).toEqual([`POST ${objectsPath}`, `POST ${objectsPath}`, `POST ${listsPath}`, `POST ${rulesPath}`, `POST ${rulesPath}`]);
     const sent = stdout.split('\n').filter((line) => line.startsWith('{'));
-    expect(sent).toHaveLength(8 + 4 + 14 + 2);
+    expect(sent).toHaveLength(8 + 4 + 2 + 27 + 2);
   });
 });
 
 describe('--enable', () => {
   test('enables only the named rules of all files', async () => {
     await run({ sink: 'ledger', enable: 'opened-many, dpas-owner-changed,no-proof' });
-    expect(enabledIn('detection-rules.ndjson')).toEqual(['dpas-owner-changed', 'dpas-opened-many']);
+    expect(enabledIn('detection-rules.ndjson')).toEqual(['dpas-opened-many', 'dpas-owner-changed']);
     expect(enabledIn('detection-rules-ledger.ndjson')).toEqual(['dpas-no-proof']);
   });
 
   test('enables rules by their numbers in content/README.md', async () => {
-    await run({ sink: 'ledger', enable: '6,9,14' });
-    expect(enabledIn('detection-rules.ndjson')).toEqual(['dpas-owner-changed', 'dpas-opened-many']);
+    await run({ sink: 'ledger', enable: '16,19,27' });
+    expect(enabledIn('detection-rules.ndjson')).toEqual(['dpas-opened-many', 'dpas-owner-changed']);
     expect(enabledIn('detection-rules-ledger.ndjson')).toEqual(['dpas-no-proof']);
   });
 
   test('enables the threshold rule in place of an ES|QL rule of the same number', async () => {
-    await run({ enable: '6,9', threshold: true });
+    await run({ enable: '16,19', threshold: true });
     expect(enabledIn('detection-rules.ndjson')).toEqual(['dpas-owner-changed']);
     expect(enabledIn('detection-rules-threshold.ndjson')).toEqual(['dpas-opened-many-threshold']);
   });
 
   test('all enables every rule', async () => {
     await run({ sink: 'ledger', enable: 'all' });
-    expect([...enabledIn('detection-rules.ndjson'), ...enabledIn('detection-rules-ledger.ndjson')]).toHaveLength(16);
+    expect([...enabledIn('detection-rules.ndjson'), ...enabledIn('detection-rules-ledger.ndjson')]).toHaveLength(29);
   });
 
   test.each([
@@ -222,8 +222,8 @@ describe('--enable', () => {
     ['opened-many,', 'any-denied'],
     // The sink has no ledger events.
     ['no-proof', 'any-denied'],
-    ['14', 'any-denied'],
-    ['16', 'any-denied'],
+    ['27', 'any-denied'],
+    ['29', 'any-denied'],
   ])('of the unknown rule "%s" is refused before a request', async (enable, hint) => {
     const { error } = await run({ enable });
     expect(error).toMatchObject({ code: 'usage', message: expect.stringContaining(hint) as string });
@@ -239,11 +239,11 @@ describe('--enable', () => {
     kibana.requests.length = 0;
     const { code, stderr } = await run({ space: 'soc', enable: 'opened-many,owner-changed' });
     expect(code).toBe(0);
-    expect(stderr).toContain('detection-rules.ndjson: 0 imported, 14 already exist; unchanged\n');
+    expect(stderr).toContain('detection-rules.ndjson: 0 imported, 27 already exist; unchanged\n');
     expect(stderr).toContain('dpas-opened-many: enabled\ndpas-owner-changed: was enabled already\n');
     const after = ['dpas-opened-many', 'dpas-owner-changed', 'dpas-any-denied'].map((id) => kibana.rule(id, '/s/soc'));
     expect(after).toEqual([{ ...before[0], enabled: true }, before[1], before[2]]);
-    expect(kibana.requests.slice(2)).toEqual([
+    expect(kibana.requests.slice(3)).toEqual([
       'GET /s/soc/api/detection_engine/rules?rule_id=dpas-opened-many',
       'POST /s/soc/api/detection_engine/rules/_bulk_action',
       'GET /s/soc/api/detection_engine/rules?rule_id=dpas-owner-changed',
@@ -284,15 +284,19 @@ describe('--enable', () => {
 describe('answers', () => {
   test('an existing rule is unchanged; any other refusal is reported, and the command fails', async () => {
     kibana.store({ rule_id: 'dpas-opened-many', name: 'Ours' });
-    expect(await run()).toMatchObject({ code: 0, stderr: expect.stringContaining('13 imported, 1 already exist; unchanged\n') as string });
+    expect(await run()).toMatchObject({ code: 0, stderr: expect.stringContaining('26 imported, 1 already exist; unchanged\n') as string });
     expect(kibana.rule('dpas-opened-many')?.['name']).toBe('Ours');
     const exists = { rule_id: 'dpas-opened-many', error: { status_code: 409, message: 'rule_id: "dpas-opened-many" already exists' } };
     const invalid = { rule_id: 'dpas-owner-changed', error: { status_code: 400, message: 'bad query' } };
     const imported = { status: 200, body: { success: true, successCount: 8 } };
-    kibana.answers.push(imported, { status: 200, body: { success: false, success_count: 12, errors: [exists, invalid] } });
+    kibana.answers.push(
+      imported,
+      { status: 200, body: { success: true, success_count: 2 } },
+      { status: 200, body: { success: false, success_count: 25, errors: [exists, invalid] } },
+    );
     const { code, stderr } = await run();
     expect(code).toBe(1);
-    expect(stderr).toContain('12 imported, 1 already exist; unchanged, 1 refused\n  dpas-owner-changed: bad query\n');
+    expect(stderr).toContain('25 imported, 1 already exist; unchanged, 1 refused\n  dpas-owner-changed: bad query\n');
   });
 
   const notReady = { status: 503, body: 'Kibana server is not ready yet' };
@@ -401,9 +405,9 @@ describe('a hostile server', () => {
   const respond = (work: NonNullable<KibanaModel['fault']>): void => {
     kibana.fault = work;
   };
-  const unsaid = ' perhaps imported in part; not imported: detection-rules.ndjson. Run the command again.\n';
+  const unsaid = ' perhaps imported in part; not imported: exception-lists.ndjson, detection-rules.ndjson. Run the command again.\n';
 
-  const untouched = ' not imported; not imported: detection-rules.ndjson. Run the command again.\n';
+  const untouched = ' not imported; not imported: exception-lists.ndjson, detection-rules.ndjson. Run the command again.\n';
 
   test('that repeats the credentials does not bring them into a message', async () => {
     const keys = { WAYBILL_SETUP_API_KEY: 'canary-id:canary-key-of-forty-characters' };
@@ -464,7 +468,7 @@ describe('a hostile server', () => {
       return true;
     });
     expect((await run()).code).toBe(0);
-    expect(kibana.requests).toHaveLength(4);
+    expect(kibana.requests).toHaveLength(5);
   });
 
   test('that sends more than 8 MiB is cut off', async () => {
@@ -497,7 +501,7 @@ describe('a hostile server', () => {
       (request, response) => request.url?.includes('detection_engine') === true && Boolean(response.writeHead(500).end('<h1>no</h1>')),
     );
     const { error, stderr } = await run({ sink: 'ledger' });
-    expect(stderr).toContain('saved-objects-ledger.ndjson: 4 imported\ndetection-rules.ndjson: perhaps imported in part; not imported: detection-rules-ledger.ndjson. Run the command again.\n'); // prettier-ignore
+    expect(stderr).toContain('saved-objects-ledger.ndjson: 4 imported\nexception-lists.ndjson: 2 imported\ndetection-rules.ndjson: perhaps imported in part; not imported: detection-rules-ledger.ndjson. Run the command again.\n'); // prettier-ignore
     expect(error).toMatchObject({ code: 'sink_unavailable', message: expect.stringContaining('500 <h1>no</h1>') as string });
   });
 

@@ -6,7 +6,7 @@ import type { Row } from '../../support/content/events.ts';
 import { eventOf, flat, recordFor, start } from '../../support/content/events.ts';
 import { esql } from '../../support/content/esql.ts';
 import { kql } from '../../support/content/kql.ts';
-import { mappedFields } from '../../support/content/mapped-fields.ts';
+import { mappedFields } from '../../../tools/content/mapped-fields.ts';
 import { basesOf, matchesOf, sigmaRule, sigmaRules } from '../../support/content/sigma.ts';
 import { cefEventOf } from '../../support/content/splunk-app.ts';
 import { spl } from '../../support/content/spl.ts';

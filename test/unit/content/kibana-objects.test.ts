@@ -11,7 +11,7 @@ import { kql } from '../../support/content/kql.ts';
 import { ledgerEvents } from '../../support/content/ledger-events.ts';
 import { columnsOf, dashboardPanels, lensPanels, readSavedObjects, shippedObjects } from '../../support/content/lens.ts';
 import type { PanelJson, Reference, SavedObject } from '../../support/content/lens.ts';
-import { mappedFields } from '../../support/content/mapped-fields.ts';
+import { mappedFields } from '../../../tools/content/mapped-fields.ts';
 
 const path = fileURLToPath(new URL('../../../content/kibana/saved-objects.ndjson', import.meta.url));
 

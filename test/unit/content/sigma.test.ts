@@ -10,7 +10,7 @@ import { normalizer } from '../../../src/normalize/normalizer.ts';
 import { fieldPaths } from '../../../src/record/fields.ts';
 import { fullest, recordOf, rows, settings } from '../../support/normalize/records.ts';
 import { recordFor } from '../../support/content/events.ts';
-import { mappedFields } from '../../support/content/mapped-fields.ts';
+import { mappedFields } from '../../../tools/content/mapped-fields.ts';
 import { allCodes, bursts, burstSequences, deniedThenAllowed, singleEvents } from '../../support/content/sequences.ts';
 import { basesOf, fieldsOf, matchesOf, readSigma, sigmaRule, sigmaRules } from '../../support/content/sigma.ts';
 

@@ -7,9 +7,8 @@ import { describe, expect, test } from 'vitest';
 import { fullest, poorest, recordOf, rows, settings } from '../../support/normalize/records.ts';
 import type { Happening, Row } from '../../support/content/events.ts';
 import { eventOf, flat, recordFor, start } from '../../support/content/events.ts';
-import { detectionRules as kibanaRules } from '../../support/content/kibana-rules.ts';
 import { failures, ledgerEvent, ledgerEvents } from '../../support/content/ledger-events.ts';
-import { mappedFields } from '../../support/content/mapped-fields.ts';
+import { mappedFields } from '../../../tools/content/mapped-fields.ts';
 import { encoder } from '../../../src/encode/index.ts';
 import { normalizer } from '../../../src/normalize/normalizer.ts';
 import { parseCef } from '../../support/encode/cef-parser.ts';
@@ -18,10 +17,6 @@ import { sigmaRules } from '../../support/content/sigma.ts';
 import { app, cefEventOf, conf, csv, encodeCef, expanded, normalize, read, savedSearch } from '../../support/content/splunk-app.ts';
 import { spl } from '../../support/content/spl.ts';
 
-const detectionRules = kibanaRules
-  .trimEnd()
-  .split('\n')
-  .map((line) => JSON.parse(line) as { readonly rule_id: string; readonly severity: string });
 /** The searches on records. */
 const searches = [...conf('savedsearches')].filter(([name]) => name.startsWith('DPAS: '));
 const searchOf = (name: string): string => savedSearch(`DPAS: ${name}`);
@@ -290,11 +285,16 @@ describe('the saved searches', () => {
     // The numbers of the severities that Splunk Web shows as low, medium and high.
     const severities: Readonly<Record<string, string>> = { low: '2', medium: '3', high: '4' };
     const levels = new Map([
-      ...detectionRules.map(({ rule_id, severity }) => [rule_id.replace(/^dpas-/, '').replaceAll('-', '_'), severity] as const),
-      ...['no_proof', 'trail_broken'].map((name) => [name, 'high'] as const),
+      ...sigmaRules.map(({ name, level }) => [name.replace(/^dpas_/, ''), level] as const),
+      ...([
+        ['two_countries', 'medium'],
+        ['unexpected', 'low'],
+        ['no_proof', 'high'],
+        ['trail_broken', 'high'],
+      ] as const),
     ]);
     const alerts = [...conf('savedsearches')].filter(([, keys]) => keys.has('alert.severity'));
-    expect(alerts).toHaveLength(levels.size - 1);
+    expect(alerts).toHaveLength(15);
     for (const [name, keys] of alerts)
       expect(keys.get('alert.severity'), name).toBe(severities[levels.get(name.replace(/^.*: /, '')) ?? '']);
   });

@@ -226,13 +226,14 @@ function isCount(value: unknown, max: number): boolean {
 interface ImportError {
   readonly id?: unknown;
   readonly rule_id?: unknown;
+  readonly list_id?: unknown;
   readonly error?: { readonly type?: unknown; readonly status_code?: unknown; readonly message?: unknown } | null;
 }
 
-/** Kibana answers 200 and lists the objects that it refused. A rule that exists is no failure. */
+/** Kibana answers 200 and lists the objects that it refused. A rule or an exception list that exists is no failure. */
 function outcomeOf(file: string, expected: number, body: Body): Imported {
   const listed: readonly unknown[] = Array.isArray(body['errors']) ? body['errors'] : [];
-  const errors = listed.map((each): ImportError => membersOf(each));
+  const errors = listed.map(membersOf).map((each: ImportError): ImportError => ({ ...each, rule_id: each.rule_id ?? each.list_id }));
   const existing = errors.flatMap(({ rule_id, error }) => (typeof rule_id === 'string' && error?.status_code === 409 ? [rule_id] : []));
   const failures = errors
     .filter(({ rule_id }) => typeof rule_id !== 'string' || !existing.includes(rule_id))

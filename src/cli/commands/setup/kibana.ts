@@ -1,4 +1,4 @@
-/** `waybill setup kibana`: imports the data views, dashboards and detection rules of `content/kibana` into a space, and enables rules. */
+/** `waybill setup kibana`: imports the data views, dashboards, exception lists and detection rules of `content/kibana` into a space, and enables rules. */
 import { readFileSync } from 'node:fs';
 import { systemClock } from '../../../time/clock.ts';
 import { loadConfig, type SinkConfig } from '../../../config/load.ts';
@@ -9,7 +9,6 @@ import { packageFile } from '../../../disk/files.ts';
 import { ledgerDataset } from '../../../model/event.ts';
 import type { Clock } from '../../../model/time.ts';
 import { authorizationOf, patternOf, type ElasticsearchSettings } from '../../../sink/elasticsearch/settings.ts';
-import { templateOf } from '../../../sink/elasticsearch/templates.ts';
 import { nearestOrAll } from '../../../settings/nearest.ts';
 import type { Io } from '../../io.ts';
 import { confirmed } from '../../operation.ts';
@@ -37,8 +36,8 @@ interface Content {
   readonly wanted: readonly string[];
 }
 
-/** The patterns, and the component template of the operator, in the shipped files. */
-const shipped = { records: 'logs-dpas.audit-*', ledger: 'logs-dpas.ledger-*', custom: 'logs-dpas.audit@custom' };
+/** The patterns in the shipped files. */
+const shipped = { records: 'logs-dpas.audit-*', ledger: 'logs-dpas.ledger-*' };
 /** Timeout for TCP, proxy and TLS, ms. */
 const connectMs = 60_000;
 
@@ -111,14 +110,14 @@ function planOf(base: string, { id, ledger }: SinkConfig, { imports, wanted }: C
   return [
     `At ${base}, imports for sink "${id}":`,
     ...imports.map(({ path, file }) => `  ${file} by ${path}`),
-    'Dashboards and data views with the same id are replaced. Detection rules that exist stay as they are.',
+    'Dashboards and data views with the same id are replaced. Detection rules and exception lists that exist stay as they are.',
     ...(wanted.length === 0 ? [] : [`Enables, also where it exists: ${wanted.join(', ')}.`]),
     ...(ledger ? [] : ['Leaves out the rules and the dashboard on ledger events: the sink does not have "ledger: true".']),
   ];
 }
 
 /** The files with the index patterns of the sink, and the rules of `--enable` enabled. */
-function contentFor({ id, settings: given, ledger }: SinkConfig, { space, enable, threshold }: SetupValues): Content {
+function contentFor({ settings: given, ledger }: SinkConfig, { space, enable, threshold }: SetupValues): Content {
   const settings = given as ElasticsearchSettings;
   const prefix = space === undefined || space === 'default' ? '' : `/s/${space}`;
   const { index, dataset } = settings;
@@ -130,7 +129,8 @@ function contentFor({ id, settings: given, ledger }: SinkConfig, { space, enable
     readFileSync(packageFile(`content/kibana/${file}`), 'utf8')
       .replaceAll(shipped.records, () => patterns.records)
       .replaceAll(shipped.ledger, () => patterns.ledger)
-      .replaceAll(shipped.custom, () => `${templateOf(settings, id)}@custom`)
+      // Links of a guide lead to the space.
+      .replaceAll('(/app/', () => `(${prefix}/app/`)
       .trimEnd()
       .split('\n');
   const objects = ['saved-objects.ndjson', ...(ledger ? ['saved-objects-ledger.ndjson'] : [])];
@@ -155,6 +155,8 @@ function contentFor({ id, settings: given, ledger }: SinkConfig, { space, enable
         file,
         text: `${read(file).join('\n')}\n`,
       })),
+      // Kibana removes a list that does not exist from the rules that name it.
+      { path: `${prefix}/api/exception_lists/_import`, file: exceptionLists, text: `${read(exceptionLists).join('\n')}\n` },
       ...rules
         .filter(({ parsed }) => parsed.length > 0)
         .map(({ file, parsed }) => ({
@@ -173,6 +175,7 @@ interface Rule {
   readonly enabled: boolean;
 }
 
+const exceptionLists = 'exception-lists.ndjson';
 const prefixOfIds = 'dpas-';
 /** Rules are numbered from 0 in the order of these files (content/README.md). */
 const numberedFiles = ['detection-rules.ndjson', 'detection-rules-ledger.ndjson'];

@@ -2,7 +2,7 @@
  * The fields and types that `content/elasticsearch/` maps, including sub-fields, and `@timestamp`
  * of the template.
  */
-import component from '../../../content/elasticsearch/component-template.json' with { type: 'json' };
+import component from '../../content/elasticsearch/component-template.json' with { type: 'json' };
 
 interface Field {
   readonly type?: string;

@@ -1,0 +1,352 @@
+/**
+ * Detection rules as queries of ES|QL, with functions that Elasticsearch 8.15 has; a list of accounts needs LOOKUP JOIN of 8.18.
+ *
+ * A query sees the events that arrived within the reach of the rule (`from`), and counts by event time, each record once. A burst fires
+ * only in runs that follow an arrival of one of its events: without alert suppression, which needs a paid licence, an open burst would be
+ * an alert in each run. A run every 5 minutes that looks back 10 minutes for arrivals may start 5 minutes late.
+ */
+import type { Condition, DetectionOf, Rule } from '../../src/detections/rule.ts';
+
+export const auditPattern = 'logs-dpas.audit-*';
+export const ledgerPattern = 'logs-dpas.ledger-*';
+
+const minute = 60_000;
+const hour = 60 * minute;
+const day = 24 * hour;
+/** Events that arrive later are not counted. */
+const latest = day;
+/** Runs every 5 minutes. */
+const interval = 5 * minute;
+const sinceLastRun = 2 * interval;
+
+/** How long ago the oldest event of a query may have arrived, ms. */
+export function reachOf({ detect }: Rule): number {
+  switch (detect.kind) {
+    case 'single':
+      return 2 * interval;
+    case 'baseline':
+      return detect.history + detect.window + latest;
+    case 'first-seen':
+      return detect.history + interval;
+    case 'silence':
+      return day;
+    default:
+      return detect.window + interval;
+  }
+}
+
+/** How old an event may be, by its own time, ms: late, and at the start of a window. */
+export const ageOf = (window: number): number => (window <= hour ? latest : latest + window);
+
+/** A duration in the words of ES|QL. @param ms at least a minute */
+function span(ms: number): string {
+  const [count, unit] = ms % day === 0 ? [ms / day, 'day'] : ms % hour === 0 ? [ms / hour, 'hour'] : [ms / minute, 'minute'];
+  return `${count} ${unit}${count === 1 ? '' : 's'}`;
+}
+
+const literal = (text: string): string => JSON.stringify(text);
+const present = (fields: readonly string[]): readonly string[] => fields.map((field) => `${field} IS NOT NULL`);
+const arrived = `Esql.arrived >= NOW() - ${span(sinceLastRun)}`;
+
+function conditionOf({ fields, differ }: Condition): string {
+  const parts = Object.entries(fields).map(([field, values]) => {
+    if (values.includes('*')) return `${field} IS NOT NULL`;
+    return values.length === 1 ? `${field} == ${literal(values[0] ?? '')}` : `${field} IN (${values.map(literal).join(', ')})`;
+  });
+  return [...parts, ...(differ ? [`${differ[0]} != ${differ[1]}`] : [])].join(' AND ');
+}
+
+function whereOf(where: readonly Condition[]): string {
+  return where.length === 1 && where[0] ? conditionOf(where[0]) : `(${where.map((one) => `(${conditionOf(one)})`).join(' OR ')})`;
+}
+
+/** Fields that an alert names beside its group. */
+const named = ['user.id', 'user.name', 'user.email', 'host.name', 'source.ip'];
+const ofUser = ['user.name', 'user.email'];
+const fileNames = 'Esql.file_name_values';
+
+function columnsOf(group: readonly string[]): readonly (readonly [column: string, field: string])[] {
+  const file = group.includes('dpas.payload.id') ? 'file.name' : fileNames;
+  return [...named.filter((field) => !group.includes(field)).map((field) => [field, field] as const), [file, 'file.name']];
+}
+
+/** Collects what an alert names. */
+const collect = (group: readonly string[]): readonly string[] => columnsOf(group).map(([column, field]) => `${column} = VALUES(${field})`);
+/** Joins what rows of the same group collected. */
+const collectAgain = (group: readonly string[]): readonly string[] => columnsOf(group).map(([column]) => `${column} = VALUES(${column})`);
+
+/** One name of a user or file of the group; ten of others, and the number of the remaining files. */
+function lastCommands(group: readonly string[]): readonly string[] {
+  const columns = columnsOf(group).map(([column]) => column);
+  const isOne = (column: string): boolean => (group.includes('user.id') ? ofUser.includes(column) : false) || column === 'file.name';
+  const more = columns.includes(fileNames)
+    ? [`Esql.file_name_more = CASE(MV_COUNT(${fileNames}) > 10, MV_COUNT(${fileNames}) - 10, 0)`]
+    : [];
+  const short = columns.map((column) => (isOne(column) ? `${column} = MV_FIRST(${column})` : `${column} = MV_SLICE(${column}, 0, 9)`));
+  return [
+    `EVAL ${[...more, ...short].join(', ')}`,
+    `KEEP ${[...group, ...columns.filter((column) => !column.startsWith('Esql.')), 'Esql.*'].join(', ')}`,
+  ];
+}
+
+const joined = (commands: readonly string[]): string => commands.join('\n| ');
+const from = (pattern: string): string => `FROM ${pattern}`;
+const stats = (columns: readonly string[], by: readonly string[]): string => `STATS ${columns.join(', ')} BY ${by.join(', ')}`;
+const times = ['Esql.started = MIN(@timestamp)', 'Esql.ended = MAX(@timestamp)', 'Esql.arrived = MAX(event.ingested)'];
+const timesAgain = ['Esql.started = MIN(Esql.started)', 'Esql.ended = MAX(Esql.ended)', 'Esql.arrived = MAX(Esql.arrived)'];
+
+/**
+ * Each event is in two buckets of twice the window, one window apart, so that one of them contains each burst completely.
+ * @param ms  the window
+ */
+function buckets(ms: number): readonly string[] {
+  const [step, half] = [span(2 * ms), span(ms)];
+  return [
+    `EVAL bucket = MV_APPEND(DATE_TRUNC(${step}, @timestamp), DATE_TRUNC(${step}, @timestamp + ${half}) - ${half})`,
+    'MV_EXPAND bucket',
+  ];
+}
+
+/** Copies of each event for windows that end now, half a window ago and a window ago, so that late events count too. */
+function shifted(ms: number): readonly string[] {
+  const shifts = [0, 0.5, 1].map((part) => (part * ms) / 1_000);
+  return [`EVAL age = DATE_DIFF("seconds", @timestamp, NOW()), shift = [${shifts.join(', ')}]`, 'MV_EXPAND shift', 'WHERE age >= shift'];
+}
+
+/** @throws Error for a kind that has another form */
+export function esqlOf({ detect }: Rule): string {
+  switch (detect.kind) {
+    case 'count':
+      return bursts(detect, 'COUNT_DISTINCT(dpas.uid)');
+    case 'distinct':
+      return bursts(detect, `COUNT_DISTINCT(${detect.distinct})`);
+    case 'baseline':
+      return aboveAverage(detect);
+    case 'distance':
+      return farApart(detect);
+    case 'first-seen':
+      return firstSeen(detect);
+    case 'silence':
+      return silence(detect);
+    case 'sequence':
+      return detect.across ? across(detect, detect.across) : sequence(detect);
+    case 'single':
+      return outsideList(detect);
+  }
+}
+
+function bursts({ where, group, window, threshold }: DetectionOf<'count' | 'distinct'>, counted: string): string {
+  return joined([
+    from(auditPattern),
+    `WHERE ${[whereOf(where), ...present(group), `@timestamp >= NOW() - ${span(ageOf(window))}`].join(' AND ')}`,
+    ...buckets(window),
+    stats([`Esql.counted = ${counted}`, ...times, ...collect(group)], [...group, 'bucket']),
+    `WHERE Esql.counted >= ${threshold} AND ${arrived}`,
+    stats(['Esql.counted = MAX(Esql.counted)', ...timesAgain, ...collectAgain(group)], group),
+    ...lastCommands(group),
+  ]);
+}
+
+function aboveAverage({ where, group, window, threshold, distinct, history, factor }: DetectionOf<'baseline'>): string {
+  const [recent, past] = [window / 1_000, (window + history) / 1_000];
+  const isRecent = `age < shift + ${recent}`;
+  const onlyRecent = (field: string): string => `CASE(${isRecent}, ${field}, NULL)`;
+  return joined([
+    from(auditPattern),
+    `WHERE ${[whereOf(where), ...present(group), `@timestamp >= NOW() - ${span(history + window + latest)}`].join(' AND ')}`,
+    ...shifted(window),
+    stats(
+      [
+        `Esql.counted = COUNT_DISTINCT(${onlyRecent(distinct)})`,
+        `Esql.before = COUNT_DISTINCT(CASE(age >= shift + ${recent} AND age < shift + ${past}, dpas.uid, NULL))`,
+        `Esql.started = MIN(${onlyRecent('@timestamp')})`,
+        `Esql.ended = MAX(${onlyRecent('@timestamp')})`,
+        `Esql.arrived = MAX(${onlyRecent('event.ingested')})`,
+        ...columnsOf(group).map(([column, field]) => `${column} = VALUES(${onlyRecent(field)})`),
+      ],
+      [...group, 'shift'],
+    ),
+    // Without a division, which rounds integers.
+    `WHERE Esql.counted >= ${threshold} AND Esql.counted * ${history / window} > ${factor} * Esql.before AND ${arrived}`,
+    stats(['Esql.counted = MAX(Esql.counted)', 'Esql.before = MIN(Esql.before)', ...timesAgain, ...collectAgain(group)], group),
+    ...lastCommands(group),
+  ]);
+}
+
+/** Pairs of the places of a group in a bucket. VALUES takes no points in older stacks, but their texts. */
+function farApart({ where, group, window, km }: DetectionOf<'distance'>): string {
+  const place = 'source.geo.location';
+  return joined([
+    from(auditPattern),
+    `WHERE ${[whereOf(where), ...present([...group, place].filter((field) => !(field in (where[0]?.fields ?? {})))), `@timestamp >= NOW() - ${span(ageOf(window))}`].join(' AND ')}`,
+    `EVAL place = TO_STRING(${place})`,
+    ...buckets(window),
+    stats(['place = VALUES(place)', ...times, ...collect(group)], [...group, 'bucket']),
+    `WHERE MV_COUNT(place) > 1 AND ${arrived}`,
+    'EVAL other = place',
+    'MV_EXPAND place',
+    'MV_EXPAND other',
+    'EVAL Esql.kilometres = ST_DISTANCE(TO_GEOPOINT(place), TO_GEOPOINT(other)) / 1000',
+    `WHERE Esql.kilometres > ${km}`,
+    stats(['Esql.kilometres = MAX(Esql.kilometres)', 'Esql.place_values = VALUES(place)', ...timesAgain, ...collectAgain(group)], group),
+    ...lastCommands(group),
+  ]);
+}
+
+/** What arrived since the last run is new, and what arrived before it is known. */
+function firstSeen({ where, group, of, history, known }: DetectionOf<'first-seen'>): string {
+  const isNew = `event.ingested >= NOW() - ${span(sinceLastRun)}`;
+  const isOld = `event.ingested < NOW() - ${span(sinceLastRun)}`;
+  const onlyNew = (field: string): string => `CASE(${isNew}, ${field}, NULL)`;
+  const values = of.map((field, i) => ({ field, known: `known_${i}` }));
+  return joined([
+    from(auditPattern),
+    `WHERE ${[whereOf(where), ...present(group), `@timestamp >= NOW() - ${span(history + latest)}`].join(' AND ')}`,
+    `EVAL fresh = ${of.length === 1 ? (of[0] ?? '') : `CONCAT(${of.join(', "\\t", ')})`}`,
+    stats(
+      [
+        `begun = MIN(CASE(${isOld}, @timestamp, NULL))`,
+        ...values.map((each) => `${each.known} = VALUES(CASE(${isOld}, ${each.field}, NULL))`),
+        `fresh = VALUES(CASE(${isNew} AND @timestamp >= NOW() - ${span(latest)}, fresh, NULL))`,
+        `Esql.started = MIN(${onlyNew('@timestamp')})`,
+        `Esql.ended = MAX(${onlyNew('@timestamp')})`,
+        ...columnsOf(group).map(([column, field]) => `${column} = VALUES(${onlyNew(field)})`),
+      ],
+      group,
+    ),
+    `WHERE begun <= NOW() - ${span(known)} AND fresh IS NOT NULL`,
+    'MV_EXPAND fresh',
+    `DISSECT fresh "${of.map((field) => `%{${field}}`).join('\\t')}"`,
+    `WHERE ${values.map((each) => isMissing(each.known, each.field)).join(' AND ')}`,
+    stats(
+      [
+        'Esql.started = MIN(Esql.started)',
+        'Esql.ended = MAX(Esql.ended)',
+        ...of.map((field) => `Esql.${field.replaceAll('.', '_')}_values = VALUES(${field})`),
+        ...collectAgain(group),
+      ],
+      group,
+    ),
+    ...lastCommands(group),
+  ]);
+}
+
+/** Whether the values of a column lack that of another: it is one more. */
+const isMissing = (list: string, value: string): string =>
+  `MV_COUNT(MV_DEDUPE(MV_APPEND(COALESCE(${list}, ""), ${value}))) > MV_COUNT(COALESCE(${list}, ""))`;
+
+function silence({ where, group, window }: DetectionOf<'silence'>): string {
+  return joined([
+    from(ledgerPattern),
+    `WHERE ${[whereOf(where), `@timestamp >= NOW() - ${span(day)}`].join(' AND ')}`,
+    stats(['Esql.newest = MAX(@timestamp)'], group),
+    `WHERE Esql.newest < NOW() - ${span(window)}`,
+    `KEEP ${[...group, 'Esql.*'].join(', ')}`,
+  ]);
+}
+
+/** The first time of the first step, the last time of the last one, and each time of the steps between. */
+function sequence({ group, window, steps }: DetectionOf<'sequence'>): string {
+  const [first, last] = [steps[0], steps.at(-1)];
+  const between = steps.slice(1, -1);
+  if (!first || !last || between.length > 1 || steps.some(({ times: repeated }) => repeated > 1))
+    throw new Error('ES|QL says sequences of two or three steps, each of them once');
+  const isStep = (where: readonly Condition[], field: string): string => `CASE(${whereOf(where)}, ${field}, NULL)`;
+  const any = steps
+    .map(({ where }) => whereOf(where))
+    .map((one) => (one.startsWith('(') ? one : `(${one})`))
+    .join(' OR ');
+  const width = (window + sinceLastRun) / 1_000;
+  return joined([
+    from(auditPattern),
+    `WHERE ${[`(${any})`, ...present(group), `@timestamp >= NOW() - ${span(ageOf(window))}`].join(' AND ')}`,
+    ...shifted(window),
+    `WHERE age < shift + ${width}`,
+    stats(
+      [
+        `Esql.started = MIN(${isStep(first.where, '@timestamp')})`,
+        ...between.map(({ where }) => `Esql.between = VALUES(${isStep(where, '@timestamp')})`),
+        `Esql.ended = MAX(${isStep(last.where, '@timestamp')})`,
+        'Esql.arrived = MAX(event.ingested)',
+        ...collect(group),
+      ],
+      [...group, 'shift'],
+    ),
+    `WHERE Esql.started < Esql.ended AND ${arrived}`,
+    ...(between.length === 0 ? [] : ['MV_EXPAND Esql.between', 'WHERE Esql.started < Esql.between AND Esql.between < Esql.ended']),
+    stats([...timesAgain, ...collectAgain(group)], group),
+    ...lastCommands(group),
+  ]);
+}
+
+/** Who took the last step of a sequence, once for each group: the texts keep time, name, mail and id together. */
+function across(
+  { group, window, steps }: DetectionOf<'sequence'>,
+  { by, distinct, threshold }: NonNullable<DetectionOf<'sequence'>['across']>,
+): string {
+  const [first, last] = steps;
+  if (!first || !last || steps.length > 2 || by !== 'user.id') throw new Error('ES|QL counts the users of the last of two steps');
+  const width = (window + sinceLastRun) / 1_000;
+  const taken = 'CONCAT(TO_STRING(@timestamp), "\\t", COALESCE(user.name, ""), "\\t", COALESCE(user.email, ""), "\\t", user.id)';
+  return joined([
+    from(auditPattern),
+    `WHERE (${whereOf(first.where)} OR ${whereOf(last.where)}) AND ${[...present([...group, by]), `@timestamp >= NOW() - ${span(ageOf(window))}`].join(' AND ')}`,
+    ...shifted(window),
+    `WHERE age < shift + ${width}`,
+    `EVAL taken = CASE(${whereOf(last.where)}, ${taken}, NULL)`,
+    stats(
+      [
+        `Esql.started = MIN(CASE(${whereOf(first.where)}, @timestamp, NULL))`,
+        'taken = VALUES(taken)',
+        'Esql.arrived = MAX(event.ingested)',
+        'file.name = MV_FIRST(VALUES(file.name))',
+      ],
+      [...group, 'shift'],
+    ),
+    'MV_EXPAND taken',
+    'DISSECT taken "%{at}\\t%{user.name}\\t%{user.email}\\t%{user.id}"',
+    'EVAL Esql.ended = TO_DATETIME(at)',
+    'WHERE Esql.started < Esql.ended',
+    stats(
+      [
+        `Esql.counted = COUNT_DISTINCT(${distinct})`,
+        ...timesAgain,
+        `${fileNames} = VALUES(file.name)`,
+        ...ofUser.map((field) => `${field} = VALUES(${field})`),
+      ],
+      [by, 'shift'],
+    ),
+    `WHERE Esql.counted >= ${threshold} AND ${arrived}`,
+    stats(
+      [
+        'Esql.counted = MAX(Esql.counted)',
+        ...timesAgain,
+        `${fileNames} = VALUES(${fileNames})`,
+        ...ofUser.map((field) => `${field} = VALUES(${field})`),
+      ],
+      [by],
+    ),
+    `EVAL Esql.file_name_more = CASE(MV_COUNT(${fileNames}) > 10, MV_COUNT(${fileNames}) - 10, 0), ${fileNames} = MV_SLICE(${fileNames}, 0, 9), ${ofUser.map((field) => `${field} = MV_FIRST(${field})`).join(', ')}`,
+    `KEEP ${[by, ...ofUser, 'Esql.*'].join(', ')}`,
+  ]);
+}
+
+/** Events of listed accounts at other hours, or on other hosts, than the list permits. Without aggregation: Kibana knows each event by its _id. */
+function outsideList({ where }: DetectionOf<'single'>): string {
+  const [condition] = where;
+  if (condition?.outside === undefined || where.length > 1) throw new Error('this rule on single records has a form in KQL');
+  const clock = 'DATE_EXTRACT("hour_of_day", @timestamp)';
+  return joined([
+    `${from(auditPattern)} METADATA _id, _version, _index`,
+    `WHERE ${conditionOf(condition)} AND user.id IS NOT NULL AND @timestamp >= NOW() - ${span(latest)}`,
+    `LOOKUP JOIN ${lookupIndexOf(condition.outside)} ON user.id`,
+    `EVAL clock = ${clock}`,
+    'EVAL is_early_or_late = CASE(from_hour IS NULL OR to_hour IS NULL, false, from_hour <= to_hour, clock < from_hour OR clock >= to_hour, clock < from_hour AND clock >= to_hour)',
+    `EVAL is_elsewhere = CASE(hosts IS NULL, false, host.hostname IS NULL, true, ${isMissing('hosts', 'host.hostname')})`,
+    'WHERE is_early_or_late OR is_elsewhere',
+    'KEEP _id, _version, _index, @timestamp, event.code, event.ingested, user.id, user.name, user.email, host.name, host.hostname, source.ip, file.name, dpas.payload.id',
+  ]);
+}
+
+/** The index of a list of accounts. */
+export const lookupIndexOf = (list: string): string => `dpas-${list}`;
