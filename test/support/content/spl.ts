@@ -32,6 +32,7 @@ const aggregates: Readonly<Record<string, (values: readonly unknown[]) => unknow
 
 const functions: Readonly<Record<string, (...values: readonly never[]) => unknown>> = {
   mvappend: (...values: readonly unknown[]) => values.flat(),
+  coalesce: (...values: readonly unknown[]) => values.find((value) => value !== undefined),
   floor: (value: number) => Math.floor(value),
   if: (condition: boolean, yes: unknown, no: unknown) => (condition ? yes : no),
 };
@@ -190,7 +191,7 @@ export function spl(text: string): Spl {
   if (text.includes('`')) throw new Error(`cannot read SPL: a macro is left in: ${text}`);
   const [first = '', ...commands] = joined(text).split('|').map((command) => command.trim()); // prettier-ignore
   const fields = new Set<string>();
-  const computed = new Set(['_time', 'id', 'number']);
+  const computed = new Set(['_time', 'id', 'number', 'sourcetype']);
   const limits: Record<string, string> = {};
   const read = (field: string): void => {
     if (!computed.has(field)) fields.add(field);
@@ -210,7 +211,7 @@ export function spl(text: string): Spl {
       ...row,
       'tags{}': row['tags'],
       _time: Date.parse(String(row['@timestamp'])) / 1000,
-      id: row['dpas.uid'],
+      id: 'id' in row ? row['id'] : row['dpas.uid'],
     }));
     return steps.reduce<readonly Row[]>((current, step) => step(current), rows.filter(test));
   };
@@ -228,9 +229,23 @@ function joined(text: string): string {
 function stepOf(name: string, parser: Parser, read: (field: string) => void, computes: (column: string) => void): Command {
   switch (name) {
     case 'dedup': {
-      const keys = names(parser, read);
-      return (rows) =>
-        [...new Map(rows.toReversed().map((row) => [JSON.stringify(keys.map((key) => row[key])), row])).values()].toReversed();
+      const key = parser.word();
+      read(key);
+      const keepsEmpty = parser.accept('keepempty');
+      if (keepsEmpty) {
+        parser.expect('=');
+        parser.expect('true');
+      }
+      return (rows) => {
+        const seen = new Set<unknown>();
+        return rows.filter((row) => {
+          const value = row[key];
+          if (value === undefined) return keepsEmpty;
+          const isNew = !seen.has(value);
+          seen.add(value);
+          return isNew;
+        });
+      };
     }
     case 'eval': {
       const column = parser.word();

@@ -369,6 +369,22 @@ describe('the saved searches', () => {
     expect(spl(searchOf('events received twice')).run(numbered(7, 9, 8, 8))).toEqual([{ id: 'uid-8', copies: 2 }]);
   });
 
+  test('an event without the indexed field id is found, and counts once', () => {
+    const denied = {
+      ...eventOf({ ...poorest, actionAttempted: 'Decrypt', result: 'AccessDenied', resultReason: 'UserPayloadNoAccess' }),
+      id: undefined,
+    };
+    const anonymous = { ...denied, 'dpas.uid': undefined };
+    const { run } = spl(searchOf('open_denied_no_access'));
+    expect(run([denied, denied])).toHaveLength(1);
+    expect(run([anonymous, { ...anonymous }])).toHaveLength(2);
+    expect(spl(searchOf('events received twice')).run([denied, denied])).toEqual([{ id: denied['dpas.uid'], copies: 2 }]);
+    const indexed = { ...denied, id: 'uid-1' };
+    expect(spl(searchOf('events without id')).run([indexed, { ...denied, sourcetype: 'dpas:audit' }])).toEqual([
+      { sourcetype: 'dpas:audit', events: 1 },
+    ]);
+  });
+
   test('unexpected finds a new reason', () => {
     const { run } = spl(searchOf('unexpected'));
     expect(run([eventOf({ ...poorest, resultReason: 'NewReason' }), eventOf(poorest)])).toHaveLength(1);
