@@ -156,11 +156,11 @@ export class Prover {
    * The lines of the archive that `isWanted` selects, in order. Memory does not grow with their number.
    * @param onLeftOut  called in order for each range of lines whose segments are missing or altered
    */
-  async *lines(isWanted: (facts: LineFacts) => boolean, onLeftOut: (part: LeftOut) => void): AsyncGenerator<InclusionProof> {
+  async *lines(isWanted: (facts: LineFacts, line: Buffer) => boolean, onLeftOut: (part: LeftOut) => void): AsyncGenerator<InclusionProof> {
     for await (const { firstLeaf, lines } of this.#committed(onLeftOut))
       for (const [i, { line, entry }] of lines.entries()) {
         const facts = parseLine(line);
-        if (facts && isWanted(facts)) yield await this.#proof(firstLeaf + i, entry, line);
+        if (facts && isWanted(facts, line)) yield await this.#proof(firstLeaf + i, entry, line);
       }
   }
 

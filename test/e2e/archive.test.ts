@@ -8,6 +8,7 @@ import { copyFileSync, readFileSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
 import { archivedRecords, publicKeyPath } from '../support/archive-files.ts';
+import { auditor, bash, commandsOf } from '../support/e2e-commands.ts';
 import { ago, configure, Daemon, settled, sourceOf } from '../support/e2e-daemon.ts';
 import { compare, exactlyOnce, linesOf } from '../support/e2e-oracle.ts';
 import { inPlace, until, patience } from '../support/e2e-place.ts';
@@ -81,7 +82,7 @@ test('an archive has each record once after kills, and its ledger proves every w
     writeFileSync(place.path('earlier-checkpoint'), dpas.ledger.checkpoint);
     copyFileSync(fileURLToPath(new URL('../../content/archive/verify.py', import.meta.url)), place.path('verify.py'));
     const lines = archivedRecords(directory, 'line').map(
-      (line) => JSON.parse(line) as { kind: string; uid: string; from: string; to: string },
+      (line) => JSON.parse(line) as { kind: string; uid: string; from: string; to: string; records: number; digest: string },
     );
     const proven = lines.filter(({ kind }) => kind === 'ledger');
     const [from, to] = [proven.map((line) => line.from).sort()[0] ?? '', proven.map((line) => line.to).sort().at(-1) ?? '']; // prettier-ignore
@@ -97,6 +98,23 @@ test('an archive has each record once after kills, and its ledger proves every w
     expect(outputs[8]).toContain('intact: 1 proof checked');
     const exported = readFileSync(place.path('period.ndjson'), 'utf8').trimEnd().split('\n');
     expect(exported.length).toBeGreaterThan(proven.length);
+    // The commands of docs/audit.md, unchanged: the digest of a window from the service alone.
+    const [window] = lines.filter((line) => line.kind === 'ledger' && line.records > 0);
+    const script = commandsOf('docs/audit.md', 'Counting a window at the service');
+    const env = { ...auditor(service, ''), FROM: window?.from ?? '' };
+    const at = await bash(place, script, env);
+    const { records, digest } = window ?? {};
+    expect(at).toEqual({
+      code: 0,
+      stdout: `${records} records at the service, ${records} in the archive; digests ${digest} and ${digest}\n`,
+      stderr: '',
+    });
+    const more = { logId: 77_000_001, logTimestamp: window?.from.replace('.000000Z', '.5'), actionAttempted: 'Decrypt' };
+    await service.add([JSON.stringify(more)]);
+    expect(await bash(place, script, env)).toMatchObject({
+      code: 1,
+      stdout: expect.stringContaining(`${(records ?? 0) + 1} records at the service, ${records} in the archive`) as string,
+    });
     expect(verifyWithPython('--proof', place.path('period.ndjson'), '--key', place.path('archive.pub'))).toMatchObject({ code: 0 });
   }),
 );

@@ -2,7 +2,7 @@
 export const budgets: Readonly<Record<string, readonly [lines: number, kilobytes: number]>> = {
   admin: [1200, 54],
   archive: [6520, 287],
-  cli: [6790, 336],
+  cli: [6960, 345],
   collect: [4800, 220],
   config: [1860, 91],
   connect: [860, 40],

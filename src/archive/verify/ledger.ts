@@ -25,6 +25,9 @@ export interface SourceWindows {
   readonly windows: number;
   /** Those that their last line proves. */
   readonly proven: number;
+  /** Of the proven windows: their records, and SHA-256 in hexadecimal over a line for each: `<from> <to> <records> <digest>`, times in µs. */
+  readonly records: number;
+  readonly digest: string;
   /** More windows, which may lack records of missing segments. */
   readonly notChecked: number;
   readonly from: Micros;
@@ -209,10 +212,14 @@ export class LedgerCheck implements Disposable {
       covered = Math.max(covered, window.to);
     }
     const skipped = this.#skipped.get(source) ?? new Set<Micros>();
+    const proven = verdicts.filter(({ open, isAltered }) => open === undefined && !isAltered).map(({ line }) => line);
+    const texts = proven.sort((a, b) => a.from - b.from).map(({ from, to, records, digest }) => `${from} ${to} ${records} ${digest}\n`);
     return {
       source,
       windows: lines.length,
-      proven: verdicts.filter(({ open, isAltered }) => open === undefined && !isAltered).length,
+      proven: proven.length,
+      records: proven.reduce((sum, line) => sum + line.records, 0),
+      digest: sha256(Buffer.from(texts.join(''))).toString('hex'),
       notChecked: [...skipped].filter((from) => this.#windows.get(source)?.has(from) !== true).length,
       from: lines[0]?.from ?? Math.min(...skipped),
       to: lines.length === 0 ? undefined : lines.reduce((latest, line) => Math.max(latest, line.to), 0),

@@ -54,6 +54,8 @@ export interface VerifyReport {
   readonly origin: string | undefined;
   readonly checkpoints: number;
   readonly lines: number;
+  /** Of the newest checkpoint, in base64. */
+  readonly root: string | undefined;
   readonly records: number;
   /** The keys that signed it, as `name+id`, with the numbers of lines of the first and the last checkpoint that each signed. */
   readonly keys: readonly { readonly key: string; readonly first: number; readonly last: number }[];
@@ -149,6 +151,7 @@ export async function verifyArchive(
     origin: newest?.origin,
     checkpoints: signed.length,
     lines: log.size,
+    root: newest && Buffer.from(newest.root).toString('base64'),
     records,
     keys: keySpans(signed, verifiers),
     archivedAt,

@@ -1,4 +1,5 @@
 /** `waybill archive`: exit codes and output of verify, prove and export, on archives in a directory. */
+import { createHash } from 'node:crypto';
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -323,4 +324,71 @@ test.each<[string, () => string[]]>([
   ['a uid of another length', () => ['prove', ...place(), '--uid', 'x']],
 ])('%s is wrong usage', async (_name, args) => {
   await expect(archive(...args())).rejects.toMatchObject({ code: 'usage' });
+});
+
+test('verify --format html escapes what the archive holds, and names what was not checked', async () => {
+  const hostile = 'a<script>alert(1)</script>';
+  const other = join(folder, 'hostile');
+  const record = recordLine(1, start, hostile);
+  await writeArchive(new DirectoryStore(other), [record, provenLine(2, start, start + minute, [record], { source: hostile })], 30);
+  const { code, stdout } = await archive('verify', '--directory', other, '--key', publicKeyPath(other), '--format', 'html');
+  expect(code).toBe(0);
+  expect(stdout).toMatch(/^<!doctype html>/);
+  expect(stdout).not.toMatch(/<script|<link|<img|https?:/);
+  expect(stdout).toContain('a&#60;script&#62;alert(1)');
+  expect(stdout).toContain('INTACT');
+  expect(stdout).toContain('(--since)');
+  const [origin, size, root] = readFileSync(join(other, 'checkpoint'), 'utf8').split('\n');
+  for (const text of [origin, root, `of ${size} lines`, readFileSync(publicKeyPath(other), 'utf8').trim()]) expect(stdout).toContain(text);
+  // The digest of the page, as the page explains it.
+  const uids = createHash('sha256').update(Buffer.from(record.uid, 'base64url')).digest('hex');
+  const row = `${start} ${start + minute} 1 ${uids}\n`;
+  expect(stdout).toContain(createHash('sha256').update(row).digest('hex'));
+  rmSync(join(other, 'checkpoints/0000000001'));
+  expect(await archive('verify', '--directory', other, '--key', publicKeyPath(other), '--format', 'html')).toMatchObject({ code: 1 });
+});
+
+test('export --match prints the records with these values, and how many were compared', async () => {
+  const { code, stdout, stderr } = await archive(
+    'export',
+    ...place(),
+    '--match',
+    'logId=7',
+    '--match',
+    'userName=\u0141ucja \n \u2028 ","record":{',
+  );
+  expect(code).toBe(0);
+  expect(
+    stdout
+      .trimEnd()
+      .split('\n')
+      .map((line) => JSON.parse((JSON.parse(line) as { line: string }).line) as { uid: string }),
+  ).toMatchObject([{ uid: uidOf(7) }]);
+  expect(stderr).toBe('1 of 80 different records match\nexported 1 line with 1 different record\n');
+  expect(await archive('export', ...place(), '--match', 'logId=7', '--match', 'userName=x')).toMatchObject({ code: 3, stdout: '' });
+  await expect(archive('export', ...place(), '--match', 'logId')).rejects.toMatchObject({ code: 'usage' });
+});
+
+test('compare names what an export lacks, has twice and has in addition', async () => {
+  const uids = lines.flatMap((line) => (line.kind === 'record' ? [line.uid] : []));
+  const compared = (...ids: readonly string[]): Promise<Output> => {
+    writeFileSync(join(folder, 'ids'), `${ids.join('\n')}\n`);
+    return archive('compare', ...place(), '--source', 'production', '--ids', join(folder, 'ids'));
+  };
+  expect(await compared(...uids)).toMatchObject({ code: 0, stdout: expect.stringContaining('MISSING in --ids: 0\n') as string });
+  const other = recordLine(900, start).uid;
+  const { code, stdout } = await compared(...uids.slice(1), uids[5] ?? '', other);
+  expect([code, stdout]).toEqual([
+    3,
+    expect.stringMatching(/MISSING in --ids: 1\n.*DUPLICATED in --ids: 1\n.*ADDITIONAL in --ids .*: 1\n/s),
+  ]);
+  for (const uid of [uids[0], uids[5], other]) expect(stdout).toContain(`uid ${uid ?? ''}`);
+  for (const changed of [uids.slice(1), [...uids, uids[0] ?? ''], [...uids, other]])
+    expect(await compared(...changed)).toMatchObject({ code: 3 });
+  writeFileSync(
+    join(folder, 'ids.csv'),
+    `time,logId\n${lines.flatMap((line) => (line.kind === 'record' ? [`now,${line.seq}\n`] : [])).join('')}`,
+  );
+  const csv = ['--ids', join(folder, 'ids.csv'), '--by', 'logId', '--field', 'logId'];
+  expect(await archive('compare', ...place(), '--source', 'production', ...csv)).toMatchObject({ code: 0 });
 });

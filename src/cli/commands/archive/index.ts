@@ -1,5 +1,6 @@
 /** `waybill archive`: verifies an archive, and proves what it contains. */
 import { defineCommand } from '../../command.ts';
+import { compare } from './compare.ts';
 import { hold, prune } from './keep.ts';
 import { keys } from './keys.ts';
 import { exportLines, prove } from './prove.ts';
@@ -18,7 +19,7 @@ proof, or is missing; with 3 when it finds no contradiction, but cannot prove ev
 
 --key names a file with the public key of the archive. The operator prints the key with "waybill check" and publishes it elsewhere: a key from
 the archive itself proves nothing. docs/evidence.md explains an audit.`,
-  subcommands: { verify, prove, export: exportLines, prune, hold, keys, witness },
+  subcommands: { verify, prove, export: exportLines, compare, prune, hold, keys, witness },
   examples: [
     'waybill archive verify --directory ./archive --key archive.pub --since checkpoint-of-last-year',
     'waybill archive prove --sink archive --uid=Zx3kq0a7QkS1vX0ZkzO2Bw > proof.json',

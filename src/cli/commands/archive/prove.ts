@@ -5,16 +5,18 @@ import { systemClock } from '../../../time/clock.ts';
 import { formatProof, formatTlogProof } from '../../../archive/proof-file.ts';
 import { Prover, type LeftOut } from '../../../archive/prove.ts';
 import type { ArchiveStore } from '../../../archive/store.ts';
-import type { LineFacts } from '../../../archive/parse-line.ts';
+import { parseRecordLine, type LineFacts } from '../../../archive/parse-line.ts';
 import { WaybillError, messageOf } from '../../../errors/errors.ts';
 import { UidSet } from '../../../record/uid-set.ts';
 import type { Micros } from '../../../model/time.ts';
+import { readRecord } from '../../../record/read.ts';
 import { counted, grouped } from '../../../report/format-time.ts';
 import { assertForward, parsePeriod } from '../../../settings/period.ts';
 import { subcommand } from '../../command.ts';
 import { writeResult, type Io } from '../../io.ts';
 import { notFound } from '../../not-found.ts';
-import { choice, parsed, required, text, timeOptions, type ValuesOf } from '../../option.ts';
+import { choice, parsed, required, text, texts, timeOptions, type ValuesOf } from '../../option.ts';
+import { fieldOf } from '../compare/ids.ts';
 import { placeOf, placeOptions } from './place.ts';
 
 const proveOptions = {
@@ -72,6 +74,7 @@ function within({ size, newer }: Prover): string {
 
 const exportOptions = {
   source: text('ID', 'only lines of this source; default all, and the operations'),
+  match: texts('FIELD=VALUE', 'only records with this value, e.g. userId=ab12 or userNetwork.machineName=PC7; repeated: all of them'),
   ...timeOptions,
   out: text('FILE', 'write to this new file instead of standard output'),
   ...placeOptions,
@@ -86,16 +89,20 @@ export const exportLines = subcommand({
     const now = systemClock.now() * 1_000;
     const { from = -Infinity, to = Infinity } = parsePeriod(values, now);
     assertForward('export', from, to, values);
+    const matches = values.match.map(fieldAndValue);
     const prover = await proverOf(store, io);
     const [sources, results] = [new Set<string>(), new Set<LeftOut['result']>()];
     // An archive that another state continued may have a record twice.
-    const uids = new UidSet();
+    const [uids, compared] = [new UidSet(), new UidSet()];
     let count = 0;
-    const select = (facts: LineFacts): boolean => {
+    const select = (facts: LineFacts, line: Buffer): boolean => {
       io.signal.throwIfAborted();
       if ('source' in facts) sources.add(facts.source);
-      const isSelected = isInPeriod(facts, values.source, from, to);
-      if (isSelected && facts.kind === 'record') uids.add(facts.uid);
+      if (!isInPeriod(facts, values.source, from, to)) return false;
+      if (facts.kind !== 'record') return matches.length === 0;
+      compared.add(facts.uid);
+      const isSelected = matches.length === 0 || hasFields(line, matches);
+      if (isSelected) uids.add(facts.uid);
       return isSelected;
     };
     const leaveOut = (part: LeftOut): void => {
@@ -113,11 +120,24 @@ export const exportLines = subcommand({
     if (values.out === undefined) for await (const chunk of chunks()) await writeResult(io, [chunk]);
     else await writeNew(values.out, chunks(), io);
     const none = `no line: the archive "${name}" has none of this ${values.source === undefined ? 'period' : 'source and period'}`;
+    if (matches.length > 0) io.stderr.write(`${grouped(uids.size)} of ${counted(compared.size, 'different record')} match\n`);
     io.stderr.write(`exported ${count > 0 ? `${counted(count, 'line')} with ${counted(uids.size, 'different record')}` : none}\n`);
     if (results.has('altered')) return 1;
     return count === 0 || results.has('missing') || prover.newer ? 3 : 0;
   },
 });
+
+function fieldAndValue(text: string): readonly [field: string, value: string] {
+  const at = text.indexOf('=');
+  if (at < 1) throw new WaybillError('usage', `cannot use --match "${text}": expected a field and a value such as userId=ab12`);
+  return [text.slice(0, at), text.slice(at + 1)];
+}
+
+/** @param line  of a record. One that is no JSON has no field. */
+function hasFields(line: Buffer, matches: readonly (readonly [field: string, value: string])[]): boolean {
+  const record = readRecord(parseRecordLine(line).record);
+  return record.isObject && matches.every(([field, value]) => fieldOf(record.tree(), field) === value);
+}
 
 function reasonOf({ result, problem }: LeftOut): string {
   return {

@@ -16,15 +16,12 @@ const verdicts = {
 
 /** @param isCompared  a checkpoint from another place was given */
 export function verifyText(report: VerifyReport, isCompared: boolean, now: Micros): string[] {
-  const { origin, checkpoints, lines, records, sources, findings, result } = report;
+  const { origin, checkpoints, lines, records, sources, findings } = report;
   const columns = ['SOURCE', right('WINDOWS'), right('PROVEN'), right('NOT CHECKED'), 'FROM', 'TO'];
   const rows = sources.map(({ source, windows, proven, notChecked, from, to }) => [
     ...[source, grouped(windows), grouped(proven), grouped(notChecked)],
     ...[rfc3339(from), to === undefined ? '' : rfc3339(to)],
   ]);
-  const [windows, proven, notChecked] = (['windows', 'proven', 'notChecked'] as const).map((name) =>
-    sources.reduce((sum, each) => sum + each[name], 0),
-  ) as [number, number, number];
   const shown = findings.slice(0, maxFindings).map(({ severity, object, message }) => printable(`${severity} ${object}: ${message}`));
   const omitted = findings.length - shown.length;
   return [
@@ -33,6 +30,17 @@ export function verifyText(report: VerifyReport, isCompared: boolean, now: Micro
     ...(shown.length > 0 ? ['', ...shown] : []),
     ...(omitted > 0 ? [`and ${counted(omitted, 'more finding')}; --json lists all`] : []),
     '',
+    ...conclusions(report, isCompared, now),
+  ];
+}
+
+/** The verdict, then what it relies on. */
+export function conclusions(report: VerifyReport, isCompared: boolean, now: Micros): string[] {
+  const { lines, sources, result } = report;
+  const [windows, proven, notChecked] = (['windows', 'proven', 'notChecked'] as const).map((name) =>
+    sources.reduce((sum, each) => sum + each[name], 0),
+  ) as [number, number, number];
+  return [
     verdicts[result === 'intact' && notChecked > 0 ? 'remains' : result],
     `windows: ${grouped(proven)} proven, ${grouped(notChecked)} not checked because lines are missing, ${grouped(windows - proven)} in doubt`,
     ...(report.archivedAt === undefined

@@ -7,6 +7,7 @@ import { Findings } from '../../../archive/verify/findings.ts';
 import { Turns } from '../../../archive/verify/turns.ts';
 import type { WitnessOptions } from '../../../archive/verify/cosignatures.ts';
 import { verifyArchive, type VerifyReport } from '../../../archive/verify/verify.ts';
+import { version } from '../../../disk/version.ts';
 import { printable } from '../../../errors/escape.ts';
 import { WaybillError, codeOf, messageOf } from '../../../errors/errors.ts';
 import { counted, grouped, rfc3339 } from '../../../report/format-time.ts';
@@ -14,9 +15,10 @@ import { parseDuration } from '../../../settings/units.ts';
 import { assertForward, parsePeriod, parseTime } from '../../../settings/period.ts';
 import { subcommand } from '../../command.ts';
 import { inputLines, printJson, readAbortable, writeResult, type Io } from '../../io.ts';
-import { jsonOption, parsed, text, texts, timeOptions, toggle, type ValuesOf } from '../../option.ts';
+import { choice, jsonOption, parsed, text, texts, timeOptions, toggle, type ValuesOf } from '../../option.ts';
 import { keyOption, keysIn, keysOf, placeOf, placeOptions } from './place.ts';
 import { Progress } from '../../progress.ts';
+import { verifyHtml } from './verify-html.ts';
 import { statementOf, verifyText } from './verify-text.ts';
 
 const options = {
@@ -41,6 +43,7 @@ const options = {
   fresh: parsed('D', 'the newest line and time stamp must not be older, e.g. 26h', 'a duration such as 26h', parseDuration),
   proof: text('FILE', 'check the proofs in this file, of "archive prove" or "archive export", without the archive'),
   print: toggle('with --proof: standard output receives the bytes of the verified lines, and nothing else'),
+  format: choice('F', ['text', 'json', 'html'], 'text; json, as --json; or html, one page to be filed; default text'),
   ...jsonOption,
 };
 
@@ -85,8 +88,12 @@ async function run(values: Values, io: Io): Promise<number> {
   const report = await verifyArchive(store, verifiers, options, findings)
     .catch((thrown: unknown) => unreadable(place.name, thrown, findings))
     .finally(() => progress.end());
-  if (values.json) printJson(io, reportJson(report));
-  else io.stdout.write(`${verifyText(report, values.since.length > 0, now).join('\n')}\n`);
+  const { since, 'timestamp-ca': roots, witness, format = values.json ? 'json' : 'text' } = values;
+  if (format === 'json') printJson(io, reportJson(report));
+  else if (format === 'html') {
+    const [hasSince, hasTimeStamps, hasWitnesses] = [since.length > 0, roots !== undefined, witness.length > 0];
+    await writeResult(io, verifyHtml(report, { ...period, hasSince, hasTimeStamps, hasWitnesses, keys: verifiers, now, version }));
+  } else io.stdout.write(`${verifyText(report, values.since.length > 0, now).join('\n')}\n`);
   return exitCodes[report.result];
 }
 
@@ -104,6 +111,7 @@ function unreadable(name: string, thrown: unknown, findings: Findings): VerifyRe
     origin: undefined,
     checkpoints: 0,
     lines: 0,
+    root: undefined,
     records: 0,
     keys: [],
     archivedAt: undefined,

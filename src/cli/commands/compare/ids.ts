@@ -69,11 +69,16 @@ function idOfEvent(text: string, field: string, line: number): string | undefine
     throw new WaybillError('usage', `cannot read line ${line} of --ids: it is not JSON`, { cause });
   }
   for (const place of [value, ...wrappers.map((name) => objectOf(value)?.[name])]) {
-    const found = at(place, field.split('.'));
-    const id = textOf(Array.isArray(found) ? (found as readonly JsonValue[])[0] : found);
+    const id = fieldOf(place, field);
     if (id !== undefined && id.trim() !== '') return id;
   }
   return undefined;
+}
+
+/** The text of a field such as `event.id`; of a list, that of its first element. */
+export function fieldOf(value: JsonValue | undefined, field: string): string | undefined {
+  const found = at(value, field.split('.'));
+  return textOf(Array.isArray(found) ? (found as readonly JsonValue[])[0] : found);
 }
 
 /** `event.id` as `{"event": {"id": …}}`, as `{"event.id": …}`, or anything between. */

@@ -63,7 +63,7 @@ async function run(values: ValuesOf<typeof options>, io: Io): Promise<number> {
   return counts.missing.ids > 0 || read.unproven.length > 0 ? 3 : 0;
 }
 
-async function readIds(file: string, field: string, tally: Tally, io: Io): Promise<{ ids: number; withoutId: number }> {
+export async function readIds(file: string, field: string, tally: Tally, io: Io): Promise<{ ids: number; withoutId: number }> {
   const input = file === '-' ? io.stdin : createReadStream(file);
   let ids = 0;
   let withoutId = 0;

@@ -7,10 +7,9 @@ import type { Kind, Tallied, Tally } from './tally.ts';
 
 const shown = 20;
 export const kinds: readonly Kind[] = ['missing', 'doubled', 'unknown'];
-const meanings: Readonly<Record<Kind, string>> = {
+const meanings = {
   missing: 'MISSING in --ids',
   doubled: 'DUPLICATED in --ids',
-  unknown: 'UNKNOWN to the service (another period, another source, or not a record)',
 };
 
 interface Found {
@@ -37,13 +36,18 @@ export function* textOf({ id, period, read, theirs, counts, tally, early }: Foun
     ),
   ];
   yield `${lines.join('\n')}\n`;
+  yield* differences(tally, counts, 'UNKNOWN to the service (another period, another source, or not a record)', 'logId');
+}
+
+/** The first records of each kind, and how many there are. */
+export function* differences(tally: Tally, counts: Found['counts'], unknown: string, name: string): Generator<string> {
   for (const kind of kinds) {
     const { ids, records } = counts[kind];
-    yield `${meanings[kind]}: ${grouped(records)}${ids === records ? '' : ` (${counted(ids, 'id')})`}\n`;
+    yield `${kind === 'unknown' ? unknown : meanings[kind]}: ${grouped(records)}${ids === records ? '' : ` (${counted(ids, 'id')})`}\n`;
     let left = shown;
     for (const tallied of tally.of(kind)) {
       if ((left -= 1) < 0) break;
-      yield `  ${lineOf(kind, tallied)}\n`;
+      yield `  ${name} ${lineOf(kind, tallied)}\n`;
     }
     if (ids > shown) yield `  and ${grouped(ids - shown)} more; --json shows all\n`;
   }
@@ -52,7 +56,7 @@ export function* textOf({ id, period, read, theirs, counts, tally, early }: Foun
 function lineOf(kind: Kind, { id, here, there, time }: Tallied): string {
   const at = time === null ? '' : `  ${rfc3339(time)}`;
   const times = kind === 'unknown' ? (there === 1 ? '' : `  ${there} times`) : here === 1 && there === 0 ? '' : `  ${there} of ${here}`;
-  return `logId ${printable(id)}${at}${times}`;
+  return `${printable(id)}${at}${times}`;
 }
 
 /** One object, written in chunks: the lists may be long. */

@@ -39,7 +39,7 @@ export class Tally implements Disposable {
     this.#db.exec('BEGIN');
   }
 
-  addHere(id: string, time: Micros): void {
+  addHere(id: string, time: Micros | null): void {
     this.#add.run(id, 1, 0, time);
   }
 
