@@ -30,7 +30,7 @@ interface Reference {
   readonly reference: string;
 }
 
-export interface Tactic {
+interface Tactic {
   readonly tactic: Reference;
   readonly technique: readonly (Reference & { readonly subtechnique?: readonly Reference[] })[];
 }

@@ -27,6 +27,12 @@ const idOf = (list: string): string => `dpas-${list}`;
 const exceptionLists = [
   ['trusted-users', 'Protected files: trusted users', 'Users whose events no rule on users counts: add an item "user.id is one of".'],
   ['offices', 'Protected files: offices', 'Addresses of offices, VPNs and proxies: add an item "source.ip is one of".'],
+  ['help-desk', 'Protected files: help desk', 'Users who change the control of files for others: add an item "user.id is one of".'],
+  [
+    'known-providers',
+    'Protected files: known providers',
+    'Providers of your VPNs and networks: add an item "source.as.organization.name is one of".',
+  ],
 ].map(([list = '', name, description]) => ({
   list_id: idOf(list),
   name,
@@ -97,7 +103,6 @@ function eqlOf({ group, window, steps }: Extract<Detection, { kind: 'sequence' }
 }
 
 function groupOf(detect: Detection): readonly string[] {
-  if (detect.kind === 'single') return ['user.id', 'dpas.payload.id'];
   return detect.kind === 'sequence' && detect.across ? [detect.across.by] : detect.group;
 }
 

@@ -501,7 +501,7 @@ describe('a hostile server', () => {
       (request, response) => request.url?.includes('detection_engine') === true && Boolean(response.writeHead(500).end('<h1>no</h1>')),
     );
     const { error, stderr } = await run({ sink: 'ledger' });
-    expect(stderr).toContain('saved-objects-ledger.ndjson: 4 imported\nexception-lists.ndjson: 2 imported\ndetection-rules.ndjson: perhaps imported in part; not imported: detection-rules-ledger.ndjson. Run the command again.\n'); // prettier-ignore
+    expect(stderr).toContain('saved-objects-ledger.ndjson: 4 imported\nexception-lists.ndjson: 4 imported\ndetection-rules.ndjson: perhaps imported in part; not imported: detection-rules-ledger.ndjson. Run the command again.\n'); // prettier-ignore
     expect(error).toMatchObject({ code: 'sink_unavailable', message: expect.stringContaining('500 <h1>no</h1>') as string });
   });
 

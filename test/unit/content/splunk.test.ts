@@ -370,7 +370,7 @@ describe('the saved searches', () => {
   });
 
   test('an event without the indexed field id is found, and counts once', () => {
-    const denied = {
+    const denied: Row = {
       ...eventOf({ ...poorest, actionAttempted: 'Decrypt', result: 'AccessDenied', resultReason: 'UserPayloadNoAccess' }),
       id: undefined,
     };

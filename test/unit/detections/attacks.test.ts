@@ -1,4 +1,3 @@
-/** promise: Each of twenty attacks on protected files raises an alert amid everyday work, and what nearly is one raises none. */
 import { describe, expect, test } from 'vitest';
 import { evaluate } from '../../../src/detections/evaluate.ts';
 import type { CompanyAction } from '../../support/detections/company-life.ts';
@@ -26,6 +25,7 @@ function alertsOf(rule: (typeof rules)[number], actions: readonly CompanyAction[
     .map(({ at }) => at);
 }
 
+// promise: Each of twenty attacks on protected files raises an alert amid everyday work, and what nearly is one raises none.
 describe.each(attacks)('$name', ({ name, rule: id, severity, actions, near, ledger, nearLedger }) => {
   const rule = rules.find((each) => each.id === id);
   test('raises its alert, of its severity', () => {

@@ -1,4 +1,3 @@
-/** promise: Each detection rule fires for its attacks, and stays quiet for what nearly is one. */
 import { readdirSync, readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import { evaluate } from '../../../src/detections/evaluate.ts';
@@ -9,6 +8,7 @@ const directory = new URL('../../../content/rules/', import.meta.url);
 const rules = readdirSync(directory).map((file) => parseRule(readFileSync(new URL(file, directory), 'utf8'), file));
 const lists = { 'service-accounts': new Map([['batch', { hours: { from: 1, to: 5 }, hosts: ['batch-1'] }]]) };
 
+// promise: Each detection rule fires for its attacks, and stays quiet for what nearly is one.
 describe.each(rules)('$id', (rule) => {
   test.each(rule.fires.map((acts, i) => ({ acts, i })))('fires for its sample $i', ({ acts }) => {
     const events = eventsOf(acts, rule);

@@ -1,8 +1,8 @@
-/** promise: In four weeks of everyday work of a company of 500 people, a rule of severity high fires at most twice, of medium once a week. */
 import { expect, test } from 'vitest';
 import { day, firingsOf, firingsText, rules, shownDays, weeksOf } from '../../support/detections/company.ts';
 
 /** The thresholds of the rules were chosen with the seed `tuning`. `npm run quiet-weeks SEED` prints the weeks of any other. */
+// promise: In four weeks of everyday work of a company of 500 people, a rule of severity high fires at most twice, of medium once a week.
 test('the rules are quiet in weeks that they were not tuned with', { timeout: 240_000 }, () => {
   const weeks = weeksOf('shown');
   const firings = firingsOf(weeks);
