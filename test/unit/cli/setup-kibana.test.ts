@@ -188,7 +188,7 @@ describe('imports', () => {
     const printed = stdout.split('\n').filter((line) => line.startsWith('POST '));
     expect(printed).toEqual([`POST ${objectsPath}`, `POST ${objectsPath}`, `POST ${listsPath}`, `POST ${rulesPath}`, `POST ${rulesPath}`]);
     const sent = stdout.split('\n').filter((line) => line.startsWith('{'));
-    expect(sent).toHaveLength(8 + 4 + 2 + 27 + 2);
+    expect(sent).toHaveLength(8 + 4 + 4 + 27 + 2);
   });
 });
 
