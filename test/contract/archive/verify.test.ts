@@ -65,7 +65,14 @@ describe('an archive', () => {
       // 170 lines and a position in each of the first segments.
       keys: [{ key: expect.stringMatching(`^${originOf(store).replace('+', '.')}\\+[0-9a-f]{8}$`) as string, first: 171, last: 604 }],
       archivedAt: start + 600 * 1_000_000,
-      sources: [{ source: 'production', windows: 60, proven: 60, notChecked: 0, from: start, to: start + 60 * minute }],
+      // The third line of a checkpoint (C2SP tlog-checkpoint).
+      root: store.files.get('checkpoint')?.toString().split('\n')[2],
+      sources: [
+        {
+          ...{ source: 'production', windows: 60, proven: 60, notChecked: 0, from: start, to: start + 60 * minute },
+          ...{ records: 540, digest: expect.stringMatching(/^[0-9a-f]{64}$/) as string },
+        },
+      ],
       findings: [],
       confirmed: 0,
     });

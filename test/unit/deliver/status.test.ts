@@ -186,7 +186,7 @@ test('the metrics count delivered events and their delay since the time of the r
   await append(rig.journal, 4);
   loop.run();
   await rig.clock.advance(0);
-  expect(loop.counted).toEqual({ sent: 4, delays: [89, 87] });
+  expect(loop.counted).toEqual({ sent: 4, dropped: 0, delays: [89, 87] });
   expect(loop.lines.map(({ event }) => event)).toEqual(['sink.first_delivery']);
 });
 
