@@ -79,11 +79,7 @@ function isOutside(account: Account | undefined, at: number, host: string | unde
   return !isWithin || (hosts !== undefined && !hosts.includes(host ?? ''));
 }
 
-interface Firing extends Omit<Alert, 'events'> {
-  readonly events: readonly DetectionEvent[];
-}
-
-function firings(detect: Detection, events: readonly DetectionEvent[], lists: Lists, now: number): Firing[] {
+function firings(detect: Detection, events: readonly DetectionEvent[], lists: Lists, now: number): Alert[] {
   if (detect.kind === 'sequence') return sequences(detect, events, lists);
   const found = events.filter((event) => matches(detect.where, event, lists));
   switch (detect.kind) {
@@ -106,7 +102,7 @@ function firings(detect: Detection, events: readonly DetectionEvent[], lists: Li
   }
 }
 
-function firing(group: readonly string[], events: readonly DetectionEvent[], counted: number): Firing {
+function firing(group: readonly string[], events: readonly DetectionEvent[], counted: number): Alert {
   return { group, started: events[0]?.at ?? 0, at: events.at(-1)?.at ?? 0, counted, events };
 }
 
@@ -119,8 +115,8 @@ function keyOf({ fields }: DetectionEvent, group: readonly string[]): readonly s
 function byGroup(
   events: readonly DetectionEvent[],
   fields: readonly string[],
-  fire: (events: readonly DetectionEvent[]) => readonly Omit<Firing, 'group'>[],
-): Firing[] {
+  fire: (events: readonly DetectionEvent[]) => readonly Omit<Alert, 'group'>[],
+): Alert[] {
   const groups = new Map<string, { readonly key: readonly string[]; readonly events: DetectionEvent[] }>();
   for (const event of events) {
     const key = keyOf(event, fields);
@@ -166,8 +162,8 @@ function counts(
   threshold: number,
   value: (event: DetectionEvent) => string | undefined,
   isAbove: (first: number, last: number, counted: number) => boolean = () => true,
-): Omit<Firing, 'group'>[] {
-  const fired: Omit<Firing, 'group'>[] = [];
+): Omit<Alert, 'group'>[] {
+  const fired: Omit<Alert, 'group'>[] = [];
   const values = new Window(value);
   let first = 0;
   for (const [last, event] of events.entries()) {
@@ -184,7 +180,7 @@ function counts(
 function aboveAverage(
   events: readonly DetectionEvent[],
   { window, threshold, distinct, history, factor }: DetectionOf<'baseline'>,
-): Omit<Firing, 'group'>[] {
+): Omit<Alert, 'group'>[] {
   let oldest = 0;
   const isAbove = (first: number, last: number, counted: number): boolean => {
     const at = events[last]?.at ?? 0;
@@ -194,7 +190,7 @@ function aboveAverage(
   return counts(events, window, threshold, (event) => event.fields[distinct], isAbove);
 }
 
-function sequences({ group, window, steps, across }: DetectionOf<'sequence'>, events: readonly DetectionEvent[], lists: Lists): Firing[] {
+function sequences({ group, window, steps, across }: DetectionOf<'sequence'>, events: readonly DetectionEvent[], lists: Lists): Alert[] {
   const isStep = (event: DetectionEvent, step: number): boolean => matches(steps[step]?.where ?? [], event, lists);
   const relevant = events.filter((event) => steps.some((_, step) => isStep(event, step)));
   const found = byGroup(relevant, group, (own) =>
@@ -230,7 +226,7 @@ function pathOf(
   return step === steps.length ? path : undefined;
 }
 
-function firstSeen(events: readonly DetectionEvent[], { of, history, known }: DetectionOf<'first-seen'>): Omit<Firing, 'group'>[] {
+function firstSeen(events: readonly DetectionEvent[], { of, history, known }: DetectionOf<'first-seen'>): Omit<Alert, 'group'>[] {
   const seen = of.map(() => new Map<string, number>());
   const begun = events[0]?.at ?? 0;
   return events.flatMap((event) => {
@@ -245,7 +241,7 @@ function firstSeen(events: readonly DetectionEvent[], { of, history, known }: De
   });
 }
 
-function distances(events: readonly DetectionEvent[], { window, km }: DetectionOf<'distance'>): Omit<Firing, 'group'>[] {
+function distances(events: readonly DetectionEvent[], { window, km }: DetectionOf<'distance'>): Omit<Alert, 'group'>[] {
   return events.flatMap((event, i) => {
     const here = placeOf(event);
     if (!here) return [];
@@ -277,7 +273,7 @@ function kilometres([lat1, lon1]: Place, [lat2, lon2]: Place): number {
   return 2 * 6_371 * Math.asin(Math.min(1, Math.sqrt(a)));
 }
 
-function silences(events: readonly DetectionEvent[], window: number, now: number): Omit<Firing, 'group'>[] {
+function silences(events: readonly DetectionEvent[], window: number, now: number): Omit<Alert, 'group'>[] {
   return events.flatMap((event, i) => {
     const until = events[i + 1]?.at ?? now;
     const minutes = Math.round((until - event.at) / 60_000);
@@ -286,22 +282,28 @@ function silences(events: readonly DetectionEvent[], window: number, now: number
 }
 
 /** Joins firings of a group: one that comes within the suppression of the previous one belongs to its alert. */
-function suppressed(fired: Firing[], suppression: number): readonly Alert[] {
-  const open = new Map<string, { alert: Firing; last: number }>();
-  const alerts: { alert: Firing; last: number }[] = [];
+function suppressed(fired: Alert[], suppression: number): readonly Alert[] {
+  const open = new Map<string, Joined>();
+  const all: Joined[] = [];
   for (const each of fired.sort((a, b) => a.at - b.at)) {
     const name = JSON.stringify(each.group);
     const before = open.get(name);
     if (before && each.at - before.last < suppression) {
-      const known = new Set(before.alert.events);
-      const events = [...before.alert.events, ...each.events.filter((event) => !known.has(event))];
-      before.alert = { ...before.alert, counted: Math.max(before.alert.counted, each.counted), events };
+      for (const event of each.events) before.events.add(event);
+      before.counted = Math.max(before.counted, each.counted);
       before.last = each.at;
       continue;
     }
-    const started = { alert: each, last: each.at };
-    open.set(name, started);
-    alerts.push(started);
+    const joined = { first: each, events: new Set(each.events), counted: each.counted, last: each.at };
+    open.set(name, joined);
+    all.push(joined);
   }
-  return alerts.map(({ alert }) => alert);
+  return all.map(({ first, events, counted }) => ({ ...first, events: [...events], counted }));
+}
+
+interface Joined {
+  readonly first: Alert;
+  readonly events: Set<DetectionEvent>;
+  counted: number;
+  last: number;
 }
