@@ -51,7 +51,7 @@ async function freePort(): Promise<number> {
   return port;
 }
 
-// promise: A witness of another implementation cosigns an archive, and refuses one that has two histories.
+// promise: litewitness, another implementation of a witness, cosigns an archive and refuses an archive with two histories.
 test('litewitness cosigns an archive, and both verifiers accept it; it refuses another history', async ({ skip }) => {
   if (missing !== undefined) return skip(missing);
   const folder = mkdtempSync(join(tmpdir(), 'waybill-litewitness-'));
