@@ -502,7 +502,7 @@ class Verification:
             outside = 0 if is_period or skipped else sum(not is_in(time) for rows in self.records.get(source, {}).values() for time, _ in rows)
             outside and self.find('note', source, 'no window covers the times of %d records' % outside)
         self.counts['unstated'] and self.find('note', 'ledger', '%(unstated)d lines prove a window without query and total of the service' % self.counts)
-        (repeated := sum(self.repeated.values())) and self.find('note', 'ledger', '%d lines of windows repeat an archived record, which counts once' % repeated)
+        (repeated := sum(self.repeated.values())) and self.find('note', 'ledger', '%d records in windows are copies of earlier records, and count once' % repeated)
         self.counts['without uid'] and self.find('note', 'segments/', '%(without uid)d records have no logId, or fields of another type' % self.counts)
         self.findings += [('unproven', line['name'], reason) for line, (reason, _) in self.windows.values() if reason]
 

@@ -121,7 +121,7 @@ export class LedgerCheck implements Disposable {
     if (this.#period.from === undefined && this.#period.to === undefined && notChecked === 0) this.#noteRecordsOutside();
     const verdicts = [...this.#windows.values()].flatMap((windows) => [...windows.values()]);
     const repeated = verdicts.reduce((sum, each) => sum + each.repeated, 0);
-    if (repeated > 0) this.#findings.note('ledger', `${repeated} lines of windows repeat an archived record, which counts once`);
+    if (repeated > 0) this.#findings.note('ledger', `${repeated} records in windows are copies of earlier records, and count once`);
     if (this.#unstated > 0)
       this.#findings.note('ledger', `${this.#unstated} lines prove a window without the query and the total of the service`);
     if (this.#period.from !== undefined || this.#period.to !== undefined) this.#reportSourcesWithoutWindows();

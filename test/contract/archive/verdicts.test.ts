@@ -310,7 +310,7 @@ describe.skipIf(!hasPython)('an archive that the holder of the key signed anew',
     [
       'a record that was archived twice',
       (text) => (text.includes('"seq":8,') ? [text, text.replace('"seq":8,', '"seq":9,')] : text),
-      /^ledger: 1 lines of windows repeat an archived record, which counts once$/,
+      /^ledger: 1 records in windows are copies of earlier records, and count once$/,
     ],
     ['a repeated key', once(/"logId":3,/, '"logId":9,"logId":3,'), /^segments\/.*: line 3: the record has a key twice/],
     ['a missing total', once(/"total":5/, '"total":null'), /^ledger: 1 lines prove a window without/],
