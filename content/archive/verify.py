@@ -14,7 +14,7 @@ KNOWN = re.compile(r'(?as)checkpoint|(keys|tile)/.*|segments/\d{16}-\w{64}\.ndjs
                    r'|cosignatures/(?!0{10})\d{10}-[0-9a-f]{8}')
 RECORD = re.compile(rb'\{"kind":"record","seq":(0|[1-9]\d{0,14}),"uid":"([\w-]{21}[AQgw])","source":"([ !#-\[\]-~]*)","received":"(\d{4}-\d\d-\d\dT'
                     rb'\d\d:\d\d:\d\d\.\d{6}Z)","late":(?:true|false),"salt":"[\w-]{22}","record":')
-DAY, BUCKET, MAX_TEXT, MAX_LINE, MAX_FILE, MAX_FILES = 86_400_000_000, 600_000_000, 1 << 28, 1 << 20, 2_000_000, {'segments': 300_000_000, 'timestamps': 1 << 16}
+HOUR, DAY, BUCKET, MAX_TEXT, MAX_LINE, MAX_FILE, MAX_FILES = 3_600_000_000, 86_400_000_000, 600_000_000, 1 << 28, 1 << 20, 2_000_000, {'segments': 300_000_000, 'timestamps': 1 << 16}
 BLANK = re.compile('[\t-\r \xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000\ufeff]*')  # As ECMAScript has white space.
 WRONG = (LookupError, TypeError, AttributeError, ValueError, RecursionError, struct.error, zlib.error)
 
@@ -219,10 +219,10 @@ class Verification:
                  witnesses=(), quorum=None):
         self.store, self.keys, self.authorities, self.now = store, keys, authorities, now or time.time()
         self.removed_before, self.begin, self.end, self.key_until, self.fresh_since = removed_before, begin, end, key_until, fresh_since  # Microseconds since 1970.
-        self.within, self.archived, self.tokens, self.spans, self.repeated, self.former = within or 2 * DAY, [], [], {}, {}, None
-        self.findings, self.log, self.segments, self.stamped, self.missing, self.orders = [], Log([[], []]), {}, {}, [], []
+        self.within, self.archived, self.tokens, self.dates, self.age = within or 2 * DAY, [], [], [], None
+        self.findings, self.log, self.segments, self.spans, self.stamped, self.missing, self.orders = [], Log([[], []]), {}, {}, {}, [], []
         self.witnesses, self.quorum, self.cosigned = list(witnesses), quorum or len(witnesses), None
-        self.records, self.windows, self.position, self.selections, self.is_filtered = {}, {}, None, [], False
+        self.records, self.windows, self.repeated, self.position, self.former, self.selections, self.is_filtered = {}, {}, {}, None, None, [], False
         self.sources, self.skipped, self.begins_at, self.oldest, self.latest, self.counts = set(), set(), -1, None, 0, collections.Counter()
         self.find = lambda *finding: self.findings.append(finding)
 
@@ -285,15 +285,16 @@ class Verification:
         self.check_missing()
         self.check_stamps({*known('timestamps/'), *self.stamped}, len(self.findings))
         self.check_cosignatures(known('cosignatures/'), signed)
+        self.check_dates('timestamps/' if self.authorities else 'cosignatures/')
         self.check_windows()
         confirmed, size = 0, len(self.log[0])
         for elsewhere in [self.checkpoint('--since', note, self.witnesses) for note in since]:
             if elsewhere and elsewhere[3] and elsewhere[:3] not in signed: self.find('altered', '--since', 'the archive does not contain this checkpoint')
             elif elsewhere and elsewhere[3]: confirmed = max(confirmed, elsewhere[1])
-        dated = max([confirmed, *(lines for at, lines in self.tokens if at < (self.key_until or 0))])
+        dated = max([confirmed, *(lines for at, lines in self.dates if at < (self.key_until or 0))])
         if self.key_until is not None and dated < size:
-            self.find('unproven', '--key-until', 'neither a time stamp nor --since dates the last %d of %d lines before' % (size - dated, size))
-        for name, newest in ('line', self.archived[-1:]), ('time stamp', self.tokens[-1:]):
+            self.find('unproven', '--key-until', 'no time stamp, cosignature or --since dates the last %d of %d lines before' % (size - dated, size))
+        for name, newest in ('line', self.archived[-1:]), ('time stamp', self.tokens[-1:]), ('cosignature', [self.cosigned[2:]] if self.cosigned else []):
             if self.fresh_since is not None and newest and newest[0][0] < self.fresh_since: self.find('unproven', '--fresh', 'the newest %s is of %s' % (name, iso(newest[0][0])))
         return '%d lines' % size, confirmed
 
@@ -325,22 +326,25 @@ class Verification:
                 self.find('note', name, 'its certificate ends within 30 days: another one must cover it before')
             later = ((int(name[11:-4]), at, name), *later)
         self.findings[first:] = reversed(self.findings[first:])
-        if self.authorities is None: return
-        later or self.find('unproven', 'timestamps/', 'no time stamp is valid')
+        if self.authorities and not later: self.find('unproven', 'timestamps/', 'no time stamp is valid')
         sizes = {number: size for _, number, size in self.archived}
         self.tokens = [(at * 1_000_000, sizes.get(number, 0)) for number, at, _ in later]
-        # Who writes an archive anew can have it stamped only now: its lines are stamped later than they say that they were archived.
-        numbers = [number for number, _, _ in later]
-        first = [(at, bisect.bisect_left(numbers, number)) for at, number, _ in self.archived] if later else []
-        self.age = max([0, *(self.tokens[token][0] - at for at, token in first if token < len(numbers))])
-        waiting = min([self.archived[-1][0], *(at for at, token in first if token == len(numbers))]) if first else 0
-        self.age > self.within and self.find('unproven', 'timestamps/', 'lines were first stamped %d h after they were archived' % (self.age // (DAY // 24)))
-        first and self.archived[-1][0] - waiting > self.within and self.find('unproven', 'timestamps/', 'no time stamp covers the lines archived since %s' % iso(waiting))
+        self.dates += self.tokens
+
+    def check_dates(self, name):  # Who writes an archive anew can have it dated only now: its lines are dated later than they say that they were archived.
+        dates, first, waiting = sorted(self.dates, key=lambda date: date[1]), math.inf, math.inf
+        for at, _, size in reversed(self.archived if dates else []):
+            while dates and dates[-1][1] >= size: first = min(first, dates.pop()[0])
+            if first == math.inf: waiting = min(waiting, at)
+            else: self.age = max(self.age or 0, first - at)
+        if (self.age or 0) > self.within: self.find('unproven', name, 'lines were first stamped or cosigned %d h after they were archived' % (self.age // HOUR))
+        if waiting < math.inf and self.archived[-1][0] - waiting > self.within:
+            self.find('unproven', name, 'no time stamp or cosignature covers the lines that were archived since %s' % iso(waiting))
 
     def check_cosignatures(self, names, signed):  # A witness cosigns one history only: what it cosigned must be in the archive.
         if not self.witnesses:
             return names and self.find('note', 'cosignatures/', '%d cosignatures were not checked (--witness)' % len(names))
-        newest = {}
+        first, cosigned = {}, []
         for name in names:
             try:
                 found = read_checkpoint(self.store.read(name) or b'', self.witnesses)
@@ -352,11 +356,15 @@ class Verification:
             elif found[:3] not in signed:
                 self.find('altered', name, 'a witness cosigned a checkpoint of %d lines, and the archive does not contain it' % found[1])
             else:
-                for key, at in found[4].items(): newest[key] = tuple(map(max, newest.get(key, (0, 0)), (found[1], at)))
+                cosigned += [(at * 1_000_000, found[1], key) for key, at in found[4].items()]
+        newest = {key: at for at, _, key in sorted(cosigned)}
         if len(newest) < self.quorum:
-            cosigned = len(newest), len(self.witnesses), self.quorum
-            return self.find('unproven', 'cosignatures/', '%d of %d witnesses cosigned this archive, fewer than --quorum %d' % cosigned)
-        self.cosigned = len(newest), *(sorted(row, reverse=True)[self.quorum - 1] for row in zip(*newest.values()))
+            counts = len(newest), len(self.witnesses), self.quorum
+            return self.find('unproven', 'cosignatures/', '%d of %d witnesses cosigned this archive, fewer than --quorum %d' % counts)
+        for at, lines, key in sorted(cosigned, key=lambda each: -each[1]):  # When the quorum had cosigned these lines or more.
+            first[key] = min(at, first.get(key, at))
+            if len(first) >= self.quorum: self.dates.append((sorted(first.values())[self.quorum - 1], lines))
+        self.cosigned = len(newest), max(lines for _, lines in self.dates[len(self.tokens):]), sorted(newest.values(), reverse=True)[self.quorum - 1]
 
     def follow_all(self, steps):
         uncommitted = {name for names in self.segments.values() for name in names}
@@ -414,8 +422,7 @@ class Verification:
 
     def add_lines(self, name, lines, number, origin):
         last = lines[-1]
-        if last['kind'] != 'position':
-            return self.find('altered', name, 'its last line is not a position')
+        if last['kind'] != 'position': return self.find('altered', name, 'its last line is not a position')
         before = self.position or {**last, 'seq': last['after']}
         if before['journal'] != last['journal'] or before['seq'] < last['after']:
             self.find('unproven', name, 'another journal follows, or entries of the journal are left out')
@@ -450,8 +457,7 @@ class Verification:
         at < self.latest and self.find('unproven' if self.latest - at > 2 * DAY else 'note', name, 'a segment before it was archived later')
         self.oldest, self.latest = min(at, at if self.oldest is None else self.oldest), max(at, self.latest)
         records = [(number, line) for number, line in enumerate(lines, 1) if line['kind'] == 'record']
-        received = max((line['received'] for _, line in records), default='')
-        received and (micros(received) or 0) > at + 2 * DAY and self.find('unproven', name, 'a record in it was received later')
+        (micros(max((line['received'] for _, line in records), default='')) or 0) > at + 2 * DAY and self.find('unproven', name, 'a record in it was received later')
         is_filtered and self.find('note', name, 'since then a filter of the sink leaves out records')
         forged = [number for number, line in records if line['own uid'] not in (None, line['uid'])]
         twice = [number for number, line in records if line['twice']]
@@ -485,21 +491,19 @@ class Verification:
 
     def check_windows(self):
         is_period = self.begin is not None or self.end is not None
-        skipped = self.skipped - {*self.windows}
-        skipped and self.find('note', 'ledger', 'windows not checked, because records of them may be in missing segments: %d' % len(skipped))
+        self.skipped -= {*self.windows}
+        self.skipped and self.find('note', 'ledger', 'windows not checked, because records of them may be in missing segments: %d' % len(self.skipped))
         for source in sorted(self.sources) or ['ledger']:
             lines = sorted((line for (name, _), (line, _) in self.windows.items() if name == source), key=lambda line: line['from'])
-            covered = self.begin if self.begin is not None else lines and lines[0]['from']
+            covered, holes = self.begin if self.begin is not None else lines and lines[0]['from'], [(-math.inf, lines[0]['from'] if lines else math.inf)]
             for begin, end in [(line['from'], line['to']) for line in lines] + [(self.end or 0,) * 2] if lines else []:
-                begin > covered and self.find('unproven' if is_period else 'note', source, 'no window covers this time: %s/%s' % (iso(covered), iso(begin)))
+                if begin > covered:
+                    self.find('unproven' if is_period else 'note', source, 'no window covers this time: %s/%s' % (iso(covered), iso(begin)))
+                    holes.append((covered, begin))
                 covered = max(covered, end)
             is_period and not lines and self.find('unproven', source, 'no window lies in the period')
-            spans = []
-            for line in lines:
-                if spans and line['from'] <= spans[-1][1]: spans[-1][1] = max(spans[-1][1], line['to'])
-                else: spans.append([line['from'], line['to']])
-            is_in = lambda time, spans=spans: (at := bisect.bisect(spans, [time, math.inf])) > 0 and time < spans[at - 1][1]
-            outside = 0 if is_period or skipped else sum(not is_in(time) for rows in self.records.get(source, {}).values() for time, _ in rows)
+            is_out = lambda time, holes=holes, end=covered: lines and time >= end or time < holes[bisect.bisect(holes, (time, math.inf)) - 1][1]
+            outside = 0 if is_period or self.skipped else sum(is_out(time) for rows in self.records.get(source, {}).values() for time, _ in rows)
             outside and self.find('note', source, 'no window covers the times of %d records' % outside)
         self.counts['unstated'] and self.find('note', 'ledger', '%(unstated)d lines prove a window without query and total of the service' % self.counts)
         (repeated := sum(self.repeated.values())) and self.find('note', 'ledger', '%d records in windows are copies of earlier records, and count once' % repeated)
@@ -550,7 +554,7 @@ def main():
     for group, name, read in files: group.add_argument(name, type=read)
     arguments = ('--retention', duration, 'segments older than this may be missing, e.g. 400d'), ('--stamped-within', duration, 'default 48h'), (
         '--from', bound, 'each window of a period: a time, a day or a month'), ('--to', functools.partial(bound, is_end=True), 'its end'), (
-        '--key-until', bound, 'a key was stolen then'), ('--fresh', duration, 'the newest line and time stamp must not be older'), ('--quorum', int, 'default: all of --witness')
+        '--key-until', bound, 'a key was stolen then'), ('--fresh', duration, 'the newest line, time stamp and cosignature must not be older'), ('--quorum', int, 'default: all of --witness')
     for name, read, text in arguments: parser.add_argument(name, type=read, help=text)
     parser.add_argument('--print', action='store_true', help='with --proof: standard output receives the verified lines, and nothing else')
     options = parser.parse_args()
@@ -583,18 +587,15 @@ def main():
     sys.stdout.writelines(ascii('%s %s: %s' % finding)[1:-1] + '\n' for finding in verification.findings)
     result = next((each for each in ('altered', 'unproven') if each in [finding[0] for finding in verification.findings]), 'intact')
     if options.directory:
-        proven = sum(reason is None and not is_altered for _, (reason, is_altered) in verification.windows.values())
-        missing = len(verification.skipped - {*verification.windows})
+        proven, missing = sum(judged == (None, False) for _, judged in verification.windows.values()), len(verification.skipped)
         print('windows: %d proven, %d not checked because lines are missing, %d in doubt' % (proven, missing, len(verification.windows) - proven))
         if verification.archived: print('the newest line was archived on %s' % iso(verification.archived[-1][0]))
     for key, sizes in verification.spans.items(): print('the key %s+%s signed checkpoints of %d to %d lines' % (*key, sizes[0], sizes[-1]))
-    if verification.tokens:
-        found = len(verification.tokens), verification.tokens[-1][1], counts[0], iso(verification.tokens[-1][0]), -(-verification.age // (DAY // 24))
-        print('%d time stamps: %d of %s existed on %s, and each was stamped within %d h of its archiving' % found)
-    if verification.cosigned: print('witnesses: %d; %d lines cosigned, last on %s' % (*verification.cosigned[:2], iso(verification.cosigned[2] * 1_000_000)))
+    for at, lines in verification.tokens[-1:]: print('%d time stamps: %d of %s existed on %s' % (len(verification.tokens), lines, counts[0], iso(at)))
+    if verification.cosigned: print('witnesses: %d; %d lines cosigned, last on %s' % (*verification.cosigned[:2], iso(verification.cosigned[2])))
+    if verification.age is not None: print('each line that they cover was stamped or cosigned within %d h of its archiving' % -(-verification.age // HOUR))
     print('%s%s: %s checked; confirmed by a checkpoint from elsewhere (--since): %s' % (
         result, ' for what remains' if result == 'intact' and options.directory and missing else '', counts[0], counts[1] if since else 'none given'))
     return {'intact': 0, 'altered': 1, 'unproven': 3}[result]
 
-if __name__ == '__main__':
-    sys.exit(main())
+if __name__ == '__main__': sys.exit(main())

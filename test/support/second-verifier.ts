@@ -6,7 +6,6 @@ import { spawn, spawnSync } from 'node:child_process';
 import type { Socket } from 'node:net';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
-import type { TimeStampOptions } from '../../src/archive/verify/timestamps.ts';
 import type { VerifyOptions } from '../../src/archive/verify/verify.ts';
 
 /** The new bytes of a file by its path; null: the file is deleted. `--since` is a checkpoint from elsewhere for this copy. */
@@ -72,8 +71,7 @@ export function secondVerifier(
     readonly witnesses?: readonly string[];
     readonly quorum?: number;
     readonly formerFiles?: ReadonlyMap<string, Buffer> | undefined;
-  } & Pick<VerifyOptions, 'removedBefore' | 'from' | 'to' | 'keyUntil' | 'freshSince'> &
-    Pick<TimeStampOptions, 'within'>,
+  } & Pick<VerifyOptions, 'removedBefore' | 'from' | 'to' | 'within' | 'keyUntil' | 'freshSince'>,
   copies: readonly Changes[] = [{}],
 ): Promise<readonly Judgement[]> {
   const since = [options.since ?? []].flat().map((note) => Buffer.from(note).toString('base64'));

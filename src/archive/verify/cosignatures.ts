@@ -10,6 +10,7 @@ import { openNote } from '../signed-note.ts';
 import type { Verifier } from '../signed-note.ts';
 import type { ArchiveStore } from '../store.ts';
 import type { SignedCheckpoint } from './checkpoints.ts';
+import type { Dates } from './dates.ts';
 import type { Findings } from './findings.ts';
 
 export interface WitnessOptions {
@@ -29,11 +30,15 @@ export interface CosignatureReport {
   readonly newest: Micros;
 }
 
-/** @param options  undefined: the cosignatures are only counted */
+/**
+ * @param options  undefined: the cosignatures are only counted
+ * @param dates  receives when the quorum had cosigned
+ */
 export async function checkCosignatures(
   store: ArchiveStore,
   signed: readonly SignedCheckpoint[],
   options: WitnessOptions | undefined,
+  dates: Dates,
   findings: Findings,
 ): Promise<CosignatureReport | undefined> {
   const paths: string[] = [];
@@ -44,7 +49,8 @@ export async function checkCosignatures(
   }
   const { witnesses, quorum } = options;
   const bySize = new Map(signed.map((checkpoint) => [checkpoint.size, checkpoint]));
-  const newest = new Map<Verifier, { readonly size: number; readonly time: Micros }>();
+  const newest = new Map<Verifier, Micros>();
+  const cosigned: { readonly lines: number; readonly witness: Verifier; readonly time: Micros }[] = [];
   for (const path of paths.sort()) {
     const opened = openNote((await store.read(path)) ?? Buffer.alloc(0), witnesses);
     const checkpoint = typeof opened === 'object' ? parseCheckpoint(opened.text) : undefined;
@@ -57,16 +63,25 @@ export async function checkCosignatures(
       findings.altered(path, `a witness cosigned a checkpoint of ${checkpoint.size} lines, and the archive does not contain it`);
     else
       for (const { witness, time } of opened.cosignedBy) {
-        const before = newest.get(witness);
-        newest.set(witness, { size: Math.max(found.size, before?.size ?? 0), time: Math.max(time, before?.time ?? 0) });
+        newest.set(witness, Math.max(time, newest.get(witness) ?? 0));
+        cosigned.push({ lines: found.size, witness, time });
       }
   }
   if (newest.size < quorum) {
-    const cosigned = `${newest.size} of ${witnesses.length} witnesses cosigned this archive`;
-    findings.unproven('cosignatures/', `${cosigned}, fewer than --quorum ${quorum}`);
+    findings.unproven(
+      'cosignatures/',
+      `${newest.size} of ${witnesses.length} witnesses cosigned this archive, fewer than --quorum ${quorum}`,
+    );
     return undefined;
   }
-  const last = (values: readonly number[]): number => values.toSorted((a, b) => b - a)[quorum - 1] ?? 0;
-  const all = [...newest.values()];
-  return { witnesses: newest.size, lines: last(all.map(({ size }) => size)), newest: last(all.map(({ time }) => time)) };
+  const [first, lines] = [new Map<Verifier, Micros>(), [] as number[]];
+  for (const each of cosigned.sort((a, b) => b.lines - a.lines)) {
+    first.set(each.witness, Math.min(each.time, first.get(each.witness) ?? Infinity));
+    const time = [...first.values()].sort((a, b) => a - b)[quorum - 1];
+    if (time === undefined) continue;
+    dates.add({ lines: each.lines, time });
+    lines.push(each.lines);
+  }
+  const last = [...newest.values()].sort((a, b) => b - a)[quorum - 1] ?? 0;
+  return { witnesses: newest.size, lines: lines[0] ?? 0, newest: last };
 }

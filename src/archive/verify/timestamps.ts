@@ -11,6 +11,7 @@ import type { ArchiveStore } from '../store.ts';
 import { tokenNumber, tokenPath } from '../timestamp/path.ts';
 import type { Token } from '../timestamp/token.ts';
 import type { SignedCheckpoint } from './checkpoints.ts';
+import type { Dates } from './dates.ts';
 import type { Findings } from './findings.ts';
 import type { SegmentFacts } from './segment-facts.ts';
 
@@ -19,8 +20,6 @@ export interface TimeStampOptions {
   readonly roots: readonly X509Certificate[];
   /** Wall clock, for certificates that end. */
   readonly now: Micros;
-  /** The longest time, in µs, from the archiving of a line to the first time stamp that covers it; default 48 h. */
-  readonly within?: number | undefined;
 }
 
 /** The time stamps that are valid. */
@@ -29,8 +28,6 @@ export interface TimeStampReport {
   /** The lines that the newest one covers, and its time. */
   readonly lines: number;
   readonly newest: Micros;
-  /** The longest time, in µs, from the archiving of one of these lines to the first time stamp that covers it. */
-  readonly within: number;
 }
 
 interface Naming {
@@ -48,7 +45,6 @@ interface Valid {
 }
 
 const dayUs = 86_400_000_000;
-const usualWithin = 2 * dayUs;
 /** A certificate that ends earlier than this is reported. */
 const renewUs = 30 * dayUs;
 
@@ -56,9 +52,6 @@ export class TimeStampCheck {
   readonly #store: ArchiveStore;
   readonly #findings: Findings;
   readonly #named = new Map<number, Naming>();
-  /** When each segment was archived, and the number of its checkpoint. */
-  readonly #segments: { readonly at: Micros; readonly number: number }[] = [];
-  #valid: readonly Valid[] = [];
 
   constructor(store: ArchiveStore, findings: Findings) {
     this.#store = store;
@@ -70,54 +63,30 @@ export class TimeStampCheck {
     if (!position) return;
     const { timestamp } = position;
     const number = checkpointNumber(checkpoint.path) ?? 0;
-    this.#segments.push({ at: position.at, number });
     if (timestamp && !this.#named.has(timestamp.checkpoint))
       this.#named.set(timestamp.checkpoint, { sha256: timestamp.sha256, segment, number });
   }
 
-  /** @param options  undefined: only the hashes are checked */
-  async finish(signed: readonly SignedCheckpoint[], options: TimeStampOptions | undefined): Promise<TimeStampReport | undefined> {
+  /**
+   * @param options  undefined: only the hashes are checked
+   * @param dates  receives the times
+   */
+  async finish(
+    signed: readonly SignedCheckpoint[],
+    options: TimeStampOptions | undefined,
+    dates: Dates,
+  ): Promise<TimeStampReport | undefined> {
     if (!options) {
       const unchecked = await this.#unchecked();
       if (unchecked > 0) this.#findings.note('timestamps/', `${unchecked} time stamps were not checked (--timestamp-ca FILE)`);
       return undefined;
     }
     const valid = await this.#findings.inOrder(() => this.#check(signed, options));
-    this.#valid = valid;
-    this.#noteDays(valid);
+    this.#noteDays(valid, dates.archivedAt ?? 0);
+    for (const { lines, token } of valid) dates.add({ lines, time: token.time });
     const last = valid.at(-1);
     if (!last) this.#findings.unproven('timestamps/', 'no time stamp is valid');
-    return last && { count: valid.length, lines: last.lines, newest: last.token.time, within: this.#within(options.within ?? usualWithin) };
-  }
-
-  /** The lines that a time stamp from before this time covers. */
-  linesBefore(time: Micros): number {
-    return this.#valid.findLast(({ token }) => token.time < time)?.lines ?? 0;
-  }
-
-  /** Who writes an archive anew can have it stamped only now: its lines are stamped later than they say that they were archived. */
-  #within(most: number): number {
-    let next = 0;
-    let [longest, archived, stamped] = [0, 0, 0];
-    const newest = this.#segments.at(-1)?.at ?? 0;
-    let waiting: Micros | undefined;
-    for (const { at, number } of this.#segments) {
-      while ((this.#valid[next]?.number ?? Infinity) < number) next += 1;
-      const first = this.#valid[next]?.token.time;
-      if (first === undefined) waiting = Math.min(at, waiting ?? Infinity);
-      else if (first - at > longest) [longest, archived, stamped] = [first - at, at, first];
-    }
-    if (longest > most)
-      this.#findings.unproven(
-        'timestamps/',
-        `lines that were archived on ${microsToIso(archived)} were first stamped on ${microsToIso(stamped)} (--stamped-within)`,
-      );
-    if (waiting !== undefined && newest - waiting > most)
-      this.#findings.unproven(
-        'timestamps/',
-        `no time stamp covers the lines that were archived since ${microsToIso(waiting)} (--stamped-within)`,
-      );
-    return longest;
+    return last && { count: valid.length, lines: last.lines, newest: last.token.time };
   }
 
   async #check(signed: readonly SignedCheckpoint[], { roots, now }: TimeStampOptions): Promise<readonly Valid[]> {
@@ -192,8 +161,8 @@ export class TimeStampCheck {
   }
 
   /** Days between two time stamps, and between the last one and the newest line. */
-  #noteDays(valid: readonly Valid[]): void {
-    const days = [...valid.map(({ token }) => token.time), this.#segments.at(-1)?.at ?? 0].map((time) => Math.floor(time / dayUs));
+  #noteDays(valid: readonly Valid[], archivedAt: Micros): void {
+    const days = [...valid.map(({ token }) => token.time), archivedAt].map((time) => Math.floor(time / dayUs));
     for (const [i, day] of days.entries()) {
       const before = days[i - 1];
       if (before !== undefined && day - before > 1)

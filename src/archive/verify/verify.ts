@@ -18,6 +18,7 @@ import { Findings } from './findings.ts';
 import type { Finding } from './findings.ts';
 import { checkCosignatures } from './cosignatures.ts';
 import type { CosignatureReport, WitnessOptions } from './cosignatures.ts';
+import { Dates } from './dates.ts';
 import { LedgerCheck } from './ledger.ts';
 import type { SourceWindows } from './ledger.ts';
 import { Order } from './order.ts';
@@ -38,9 +39,11 @@ export interface VerifyOptions {
   readonly former?: ArchiveStore | undefined;
   /** Undefined: signatures of time stamps are not checked. */
   readonly timeStamps?: TimeStampOptions | undefined;
-  /** A key was stolen then: lines are unproven unless a time stamp from before it, or `since`, covers them. */
+  /** The longest time, in µs, from the archiving of a line to its first time stamp or cosignature; default 48 h. */
+  readonly within?: number | undefined;
+  /** A key was stolen then: lines are unproven unless a time stamp or cosignatures from before it, or `since`, cover them. */
   readonly keyUntil?: Micros | undefined;
-  /** The newest line, and the newest time stamp if they are checked, must not be older. */
+  /** The newest line, and the newest time stamp and cosignature if they are checked, must not be older. */
   readonly freshSince?: Micros | undefined;
   /** Undefined: cosignatures are not checked. */
   readonly cosignatures?: WitnessOptions | undefined;
@@ -69,6 +72,8 @@ export interface VerifyReport {
   readonly timeStamps: TimeStampReport | undefined;
   /** Undefined without witnesses, or without a quorum of them. */
   readonly cosignatures: CosignatureReport | undefined;
+  /** The longest time, in µs, from the archiving of a line to its first time stamp or cosignature; undefined if none has one. */
+  readonly within: number | undefined;
 }
 
 /** @param findings  receives each finding at once: it is known also if the store fails later */
@@ -93,8 +98,8 @@ export async function verifyArchive(
   const newest = signed.at(-1);
   let log = new EntryLog();
   let records = 0;
-  let archivedAt: Micros | undefined;
   let former: string | undefined;
+  const dates = new Dates();
   let before = 0;
   for (const checkpoint of ends) {
     options.signal?.throwIfAborted();
@@ -112,8 +117,8 @@ export async function verifyArchive(
         timeStamps.add(segment.path, segment.facts, checkpoint);
         await ledger.add(segment.facts);
         records += segment.facts.records;
-        archivedAt = segment.facts.position?.at ?? archivedAt;
         if (log.size === segment.facts.lines) former = segment.facts.position?.former;
+        if (segment.facts.position) dates.addSegment(log.size, segment.facts.position.at);
       } else if (lost) {
         order.lacksLines();
         if (lost.isAbsent) {
@@ -132,19 +137,23 @@ export async function verifyArchive(
   const known = [...verifiers, ...(options.cosignatures?.witnesses ?? [])];
   const elsewhere = [options.since ?? []].flat().map((note) => confirmedLines(note, signed, known, findings));
   const confirmed = Math.max(0, ...elsewhere);
-  const stamped = await timeStamps.finish(signed, options.timeStamps);
-  const cosigned = await checkCosignatures(store, signed, options.cosignatures, findings);
+  const stamped = await timeStamps.finish(signed, options.timeStamps, dates);
+  const cosigned = await checkCosignatures(store, signed, options.cosignatures, dates, findings);
+  const within = dates.within(options.within, options.timeStamps ? 'timestamps/' : 'cosignatures/', findings);
   const sources = ledger.finish();
   const { keyUntil, freshSince = -Infinity } = options;
-  const dated = keyUntil === undefined ? log.size : Math.max(confirmed, timeStamps.linesBefore(keyUntil));
+  const dated = keyUntil === undefined ? log.size : Math.max(confirmed, dates.linesBefore(keyUntil));
   if (keyUntil !== undefined && dated < log.size)
     findings.unproven(
       '--key-until',
-      `neither a time stamp nor --since dates the last ${log.size - dated} of ${log.size} lines before ${microsToIso(keyUntil)}`,
+      `no time stamp, cosignature or --since dates the last ${log.size - dated} of ${log.size} lines before ${microsToIso(keyUntil)}`,
     );
+  const { archivedAt } = dates;
   if (archivedAt !== undefined && archivedAt < freshSince)
     findings.unproven('--fresh', `the newest line was archived on ${microsToIso(archivedAt)}`);
   if (stamped && stamped.newest < freshSince) findings.unproven('--fresh', `the newest time stamp is of ${microsToIso(stamped.newest)}`);
+  if (cosigned && cosigned.newest < freshSince)
+    findings.unproven('--fresh', `the newest cosignature is of ${microsToIso(cosigned.newest)}`);
   await verifyFormer(former, verifiers, options, findings);
   return {
     result: findings.result,
@@ -160,6 +169,7 @@ export async function verifyArchive(
     confirmed,
     timeStamps: stamped,
     cosignatures: cosigned,
+    within,
   };
 }
 
@@ -170,7 +180,7 @@ export async function verifyArchive(
 async function verifyFormer(
   note: string | undefined,
   verifiers: readonly Verifier[],
-  { former: store, timeStamps, removedBefore, signal }: VerifyOptions,
+  { former: store, timeStamps, within, removedBefore, signal }: VerifyOptions,
   findings: Findings,
 ): Promise<void> {
   if (note === undefined) {
@@ -181,7 +191,7 @@ async function verifyFormer(
     findings.note('--former', 'the first line names the last checkpoint of a former archive, which was not checked');
     return;
   }
-  const options = { timeStamps, removedBefore, signal, since: Buffer.from(note) };
+  const options = { timeStamps, within, removedBefore, signal, since: Buffer.from(note) };
   for (const { severity, object, message } of (await verifyArchive(store, verifiers, options)).findings)
     findings[severity]('--former', `${object.replace('--since', 'the first line')}: ${message}`);
 }

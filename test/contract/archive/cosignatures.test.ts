@@ -8,16 +8,17 @@ import { cosignaturePath } from '../../../src/archive/cosignature-path.ts';
 import { cosignatureLine, formatVerifier, parseVerifier, signerOf } from '../../../src/archive/signed-note.ts';
 import type { Verifier } from '../../../src/archive/signed-note.ts';
 import { verifyArchive } from '../../../src/archive/verify/verify.ts';
+import type { VerifyOptions } from '../../../src/archive/verify/verify.ts';
 import { codeOf } from '../../../src/errors/errors.ts';
 import { command } from '../../../src/cli/commands/archive/index.ts';
-import { keyFrom, MemoryStore, openWriter, through, windowLines, writeArchive } from '../../support/archive.ts';
+import { keyFrom, MemoryStore, openWriter, start, through, windowLines, writeArchive } from '../../support/archive.ts';
 import { outputOf, type Output } from '../../support/command-io.ts';
 import { hasPython, resultOf, secondVerifier, verifyWithPython } from '../../support/second-verifier.ts';
 
 const witnessOf = (seed: number) => signerOf(`witness.example/w${seed}`, keyFrom(seed), 4);
 const [one, two, three] = [witnessOf(11), witnessOf(12), witnessOf(13)];
-/** 2026-11-20T10:00:00Z, then an hour later for each checkpoint. */
-const timeOf = (number: number): number => 1_795_168_800 + (number - 1) * 3_600;
+/** 2026-07-01T01:00:00Z, an hour after the first line, then an hour later for each checkpoint. */
+const timeOf = (number: number): number => start / 1_000_000 + number * 3_600;
 
 /** Checkpoint `number` of an archive, cosigned. */
 function cosigned(files: ReadonlyMap<string, Buffer>, number: number, witness: typeof one, time = timeOf(number)): Buffer {
@@ -50,7 +51,7 @@ function isAfter(path: string, number: number): boolean {
   return folder === 'segments' ? Number(digits) >= number * 5 : Number(digits) > number;
 }
 
-interface Case {
+interface Case extends Pick<VerifyOptions, 'within' | 'keyUntil' | 'freshSince'> {
   readonly files: ReadonlyMap<string, Buffer>;
   readonly witnesses?: readonly Verifier[];
   readonly quorum?: number;
@@ -61,16 +62,16 @@ interface Case {
 const verified = (args: readonly string[]): Promise<Output> => outputOf((given, io) => command.run(given, io), ['verify', ...args]);
 
 /** The verdict and the findings of both verifiers, without notes. */
-async function judged({ files, witnesses = [one, two], quorum = witnesses.length, since, keys = key }: Case): Promise<unknown> {
+async function judged({ files, witnesses = [one, two], quorum = witnesses.length, since, keys = key, ...given }: Case): Promise<unknown> {
   const verifiers = keys.split('\n').map((each) => parseVerifier(each) ?? expect.unreachable());
-  const { result, findings, cosignatures } = await verifyArchive(new MemoryStore(files), verifiers, {
-    ...{ since, cosignatures: { witnesses, quorum } },
+  const { result, findings, cosignatures, within } = await verifyArchive(new MemoryStore(files), verifiers, {
+    ...{ ...given, since, cosignatures: { witnesses, quorum } },
   });
-  const [theirs = []] = await secondVerifier(files, { key: keys, since, witnesses: witnesses.map(formatVerifier), quorum });
+  const [theirs = []] = await secondVerifier(files, { ...given, key: keys, since, witnesses: witnesses.map(formatVerifier), quorum });
   const ours = findings.flatMap(({ severity, object }) => (severity === 'note' ? [] : [`${severity} ${object}`]));
   expect(theirs.flatMap(([severity, object]) => (severity === 'note' ? [] : [`${severity} ${object}`])).sort()).toEqual(ours.toSorted());
   expect(resultOf(theirs)).toBe(result);
-  return { result, ours, cosignatures };
+  return { result, ours, cosignatures, within };
 }
 
 /** A copy of the archive that was set back to checkpoint `number`; its cosignatures too, or not. */
@@ -93,6 +94,8 @@ describe.skipIf(!hasPython)('both verifiers say of an archive with cosignatures'
       result: 'intact',
       ours: [],
       cosignatures: { witnesses: 2, lines: 10, newest: first + hour },
+      // Segment 2 was archived after 8 s, and its quorum was complete at 02:00.
+      within: 2 * hour - 8_000_000,
     });
     expect(await judged({ files: whole.files, quorum: 1 })).toMatchObject({
       ...{ result: 'intact', cosignatures: { witnesses: 2, lines: 20, newest: first + 3 * hour } },
@@ -104,6 +107,57 @@ describe.skipIf(!hasPython)('both verifiers say of an archive with cosignatures'
     expect(await judged({ files, witnesses: [one, two, three] })).toMatchObject({ result: 'unproven', ours: ['unproven cosignatures/'] });
     expect(await judged({ files, witnesses: [one, two, three], quorum: 2 })).toMatchObject({ result: 'intact' });
     expect(await judged({ files, witnesses: [three] })).toMatchObject({ result: 'unproven', cosignatures: undefined });
+  });
+
+  // One segment is archived each 4 s: those of July 1st, 00:00:04 to 00:00:16.
+  it('that lines which the quorum cosigned late, or not at all, are unproven', async () => {
+    const late = new Map(whole.files);
+    const cosign = (number: number, witness: typeof one, time: number): unknown =>
+      late.set(cosignaturePath(number, witness), cosigned(whole.files, number, witness, time));
+    for (const number of [1, 2, 3, 4]) cosign(number, one, timeOf(60));
+    const unproven = { result: 'unproven', ours: ['unproven cosignatures/'] };
+    expect(await judged({ files: late, witnesses: [one] })).toMatchObject({ ...unproven, within: 60 * hour - 4_000_000 });
+    expect(await judged({ files: late, witnesses: [one], within: 60 * hour })).toMatchObject({ result: 'intact' });
+    expect(await judged({ files: late, witnesses: [one], within: 60 * hour - 4_000_001 })).toMatchObject(unproven);
+    // Witness two cosigned segments 1 and 2 in time: that counts if one of the two is enough, and segments 3 and 4 were late.
+    expect(await judged({ files: late })).toMatchObject({ ...unproven, within: 60 * hour - 4_000_000 });
+    expect(await judged({ files: late, quorum: 1 })).toMatchObject({ ...unproven, within: 60 * hour - 12_000_000 });
+    // Both cosigned nothing after segment 2, which is 8 s older than segment 4.
+    expect(await judged({ files: whole.files, within: 2 * hour })).toMatchObject({ result: 'intact' });
+    // A later cosignature with an earlier time covers the earlier lines too.
+    cosign(4, one, timeOf(2));
+    expect(await judged({ files: late, witnesses: [one] })).toMatchObject({ result: 'intact', within: 2 * hour - 4_000_000 });
+  });
+
+  it('that lines after the last cosignature are unproven if they were archived more than 48 h later', async () => {
+    const store = new MemoryStore();
+    const writer = await openWriter(store, 'late');
+    const lines = windowLines(3, 3);
+    for (const i of [0, 1, 2]) await writer.append(lines.slice(4 * i, 4 * i + 4), { ...through(4 * i + 4), at: start + i * 49 * hour });
+    const files = new Map(store.files).set(cosignaturePath(1, one), cosigned(store.files, 1, one));
+    const keys = formatVerifier(signerOf((store.files.get('checkpoint') ?? '').toString().split('\n')[0] ?? '', keyFrom(1)));
+    const parts = { files, keys, witnesses: [one] };
+    expect(await judged(parts)).toMatchObject({ result: 'unproven', ours: ['unproven cosignatures/'] });
+    expect(await judged({ ...parts, within: 49 * hour })).toMatchObject({ result: 'intact' });
+  });
+
+  it('that what the quorum had not cosigned before a key was stolen is unproven', async () => {
+    const files = whole.files;
+    const stolen = (number: number): number => (timeOf(number) + 1) * 1_000_000;
+    expect(await judged({ files, witnesses: [one], keyUntil: stolen(4) })).toMatchObject({ result: 'intact' });
+    const unproven = { result: 'unproven', ours: ['unproven --key-until'] };
+    expect(await judged({ files, witnesses: [one], keyUntil: stolen(3) })).toMatchObject(unproven);
+    expect(await judged({ files, quorum: 1, keyUntil: stolen(4) })).toMatchObject({ result: 'intact' });
+    expect(await judged({ files, keyUntil: stolen(4) })).toMatchObject(unproven);
+  });
+
+  it('that it is unproven if the last cosignature of the quorum is older than the auditor wants', async () => {
+    const { files } = whole;
+    // The newest line is of 00:00:16, and older than each cosignature.
+    const old = { result: 'unproven', ours: ['unproven --fresh', 'unproven --fresh'] };
+    expect(await judged({ files, quorum: 1, freshSince: start })).toMatchObject({ result: 'intact' });
+    expect(await judged({ files, quorum: 1, freshSince: timeOf(4) * 1_000_000 })).toMatchObject({ ours: ['unproven --fresh'] });
+    expect(await judged({ files, freshSince: timeOf(2) * 1_000_000 + 1 })).toMatchObject(old);
   });
 
   it('that it is altered if it was set back and a cosignature shows it, in the archive or from the witness', async () => {
@@ -211,12 +265,12 @@ describe.skipIf(!hasPython)('both verifiers say of an archive with cosignatures'
         expect(await ours, args.join(' ')).toBe(code === 2 ? 'usage' : code);
       }
       const { stdout } = await verified([...place, '--witness', witnesses]);
-      expect(stdout).toContain('\n2 witnesses: 10 of 10 lines cosigned, last on 2026-11-20T11:00:00Z\n');
+      expect(stdout).toContain('\n2 witnesses: 10 of 10 lines cosigned, last on 2026-07-01T02:00:00Z\n');
       expect(verifyWithPython(...place, '--witness', witnesses).text).toContain(
-        'witnesses: 2; 10 lines cosigned, last on 2026-11-20T11:00:00Z\n',
+        'witnesses: 2; 10 lines cosigned, last on 2026-07-01T02:00:00Z\n',
       );
       const { stdout: json } = await verified([...place, '--witness', witnesses, '--json']);
-      expect(JSON.parse(json)).toMatchObject({ cosignatures: { witnesses: 2, lines: 10, newest: '2026-11-20T11:00:00Z' } });
+      expect(JSON.parse(json)).toMatchObject({ cosignatures: { witnesses: 2, lines: 10, newest: '2026-07-01T02:00:00Z' } });
     } finally {
       rmSync(folder, { recursive: true });
     }

@@ -49,6 +49,9 @@ export function conclusions(report: VerifyReport, isCompared: boolean, now: Micr
     ...report.keys.map(({ key, first, last }) => printable(`the key ${key} signed checkpoints of ${first} to ${last} lines`)),
     ...(report.timeStamps ? [stampedText(report.timeStamps, lines)] : []),
     ...(report.cosignatures ? [cosignedText(report.cosignatures, lines)] : []),
+    ...(report.within === undefined
+      ? []
+      : [`each line that they cover was stamped or cosigned within ${Math.ceil(report.within / 3_600_000_000)} h of its archiving`]),
     newest(report, isCompared),
   ];
 }
@@ -80,9 +83,8 @@ export function statementOf(line: Buffer): string {
   return [facts.kind, ...(facts.kind === 'record' ? [facts.uid] : []), ...texts].join(', ') + repeated.join('');
 }
 
-function stampedText({ count, lines, newest, within }: NonNullable<VerifyReport['timeStamps']>, all: number): string {
-  const existed = `${counted(count, 'time stamp')}: ${grouped(lines)} of ${counted(all, 'line')} existed on ${rfc3339(newest)}`;
-  return `${existed}, and each was stamped within ${Math.ceil(within / 3_600_000_000)} h of its archiving`;
+function stampedText({ count, lines, newest }: NonNullable<VerifyReport['timeStamps']>, all: number): string {
+  return `${counted(count, 'time stamp')}: ${grouped(lines)} of ${counted(all, 'line')} existed on ${rfc3339(newest)}`;
 }
 
 function cosignedText({ witnesses, lines, newest }: NonNullable<VerifyReport['cosignatures']>, all: number): string {

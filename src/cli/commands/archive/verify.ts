@@ -35,12 +35,12 @@ const options = {
   retention: parsed('D', 'segments older than this may be missing, e.g. 400d', 'a duration such as 400d', parseDuration),
   'stamped-within': parsed(
     'D',
-    'the longest time from the archiving of a line to its first time stamp; default 48h',
+    'the longest time from the archiving of a line to its first time stamp or cosignature; default 48h',
     'a duration such as 48h',
     parseDuration,
   ),
-  'key-until': text('T', 'a key was stolen then: what no time stamp or --since dates before is unproven'),
-  fresh: parsed('D', 'the newest line and time stamp must not be older, e.g. 26h', 'a duration such as 26h', parseDuration),
+  'key-until': text('T', 'a key was stolen then: what no time stamp, cosignature or --since dates before is unproven'),
+  fresh: parsed('D', 'the newest line, time stamp and cosignature must not be older, e.g. 26h', 'a duration such as 26h', parseDuration),
   proof: text('FILE', 'check the proofs in this file, of "archive prove" or "archive export", without the archive'),
   print: toggle('with --proof: standard output receives the bytes of the verified lines, and nothing else'),
   format: choice('F', ['text', 'json', 'html'], 'text; json, as --json; or html, one page to be filed; default text'),
@@ -73,10 +73,8 @@ async function run(values: Values, io: Io): Promise<number> {
     ...period,
     since: await Promise.all(values.since.map((file) => checkpointIn(file, io.signal))),
     former: former?.store,
-    timeStamps:
-      values['timestamp-ca'] === undefined
-        ? undefined
-        : { roots: await rootsIn(values['timestamp-ca'], io.signal), now, within: micros(values['stamped-within']) },
+    timeStamps: values['timestamp-ca'] === undefined ? undefined : { roots: await rootsIn(values['timestamp-ca'], io.signal), now },
+    within: values['stamped-within'] === undefined ? undefined : values['stamped-within'] * 1_000,
     keyUntil: values['key-until'] === undefined ? undefined : parseTime(values['key-until'], '--key-until', now, false),
     freshSince: values.fresh === undefined ? undefined : now - values.fresh * 1_000,
     cosignatures: await witnessesOf(values, io.signal),
@@ -95,10 +93,6 @@ async function run(values: Values, io: Io): Promise<number> {
     await writeResult(io, verifyHtml(report, { ...period, hasSince, hasTimeStamps, hasWitnesses, keys: verifiers, now, version }));
   } else io.stdout.write(`${verifyText(report, values.since.length > 0, now).join('\n')}\n`);
   return exitCodes[report.result];
-}
-
-function micros(ms: number | undefined): number | undefined {
-  return ms === undefined ? undefined : ms * 1_000;
 }
 
 /** The report for an archive that could not be read to its end. */
@@ -120,6 +114,7 @@ function unreadable(name: string, thrown: unknown, findings: Findings): VerifyRe
     confirmed: 0,
     timeStamps: undefined,
     cosignatures: undefined,
+    within: undefined,
   };
 }
 
@@ -155,12 +150,13 @@ async function witnessesOf({ witness: files, quorum }: Values, signal: AbortSign
   return { witnesses, quorum: least };
 }
 
-function reportJson({ sources, timeStamps, cosignatures, archivedAt, ...report }: VerifyReport): object {
+function reportJson({ sources, timeStamps, cosignatures, archivedAt, within, ...report }: VerifyReport): object {
   return {
     ...report,
     cosignatures: cosignatures && { ...cosignatures, newest: rfc3339(cosignatures.newest) },
     archivedAt: archivedAt === undefined ? undefined : rfc3339(archivedAt),
-    timeStamps: timeStamps && { ...timeStamps, newest: rfc3339(timeStamps.newest), within: Math.round(timeStamps.within / 1e6) },
+    timeStamps: timeStamps && { ...timeStamps, newest: rfc3339(timeStamps.newest) },
+    stampedWithin: within === undefined ? undefined : Math.round(within / 1e6),
     sources: sources.map((each) => ({ ...each, from: rfc3339(each.from), to: each.to === undefined ? undefined : rfc3339(each.to) })),
   };
 }
