@@ -120,22 +120,38 @@ describe('Sigma rules, converted by sigma-cli', () => {
   });
 });
 
-test('AppInspect reports no failure, error or warning for the Splunk app', { timeout: 300_000 }, ({ skip }) => {
-  const inspect = join(cacheFolder(), 'appinspect-4.3.1/bin/splunk-appinspect');
-  const missing = notAsked() ?? (existsSync(inspect) ? undefined : 'no splunk-appinspect: test/servers/install.sh appinspect');
-  if (missing !== undefined) return skip(missing);
-  const folder = mkdtempSync(join(tmpdir(), 'waybill-appinspect-'));
-  try {
-    const [packed, report] = [join(folder, 'waybill_dpas.spl'), join(folder, 'report.json')];
-    execFileSync('tar', ['-czf', packed, '-C', fileURLToPath(new URL('../../content/splunk', import.meta.url)), 'waybill_dpas']);
-    execFileSync(inspect, ['inspect', packed, '--data-format', 'json', '--output-file', report], { cwd: folder, stdio: 'ignore' });
-    const { summary } = JSON.parse(readFileSync(report, 'utf8')) as { readonly summary: Readonly<Record<string, number>> };
-    expect(summary).toMatchObject({ error: 0, failure: 0, warning: 0 });
-    expect(summary['success']).toBeGreaterThan(50);
-  } finally {
-    rmSync(folder, { recursive: true });
-  }
-});
+interface Inspection {
+  readonly summary: Readonly<Record<string, number>>;
+  readonly reports: readonly {
+    readonly groups: readonly { readonly checks: readonly { readonly name: string; readonly result: string }[] }[];
+  }[];
+}
+
+test(
+  'AppInspect, also for Splunk Cloud, reports only that the Splunk app has collections, which needs no action',
+  { timeout: 300_000 },
+  ({ skip }) => {
+    const inspect = join(cacheFolder(), 'appinspect-4.3.1/bin/splunk-appinspect');
+    const missing = notAsked() ?? (existsSync(inspect) ? undefined : 'no splunk-appinspect: test/servers/install.sh appinspect');
+    if (missing !== undefined) return skip(missing);
+    const folder = mkdtempSync(join(tmpdir(), 'waybill-appinspect-'));
+    try {
+      const [packed, report] = [join(folder, 'waybill_dpas.spl'), join(folder, 'report.json')];
+      execFileSync('tar', ['-czf', packed, '-C', fileURLToPath(new URL('../../content/splunk', import.meta.url)), 'waybill_dpas']);
+      for (const tags of [[], ['--included-tags', 'cloud']]) {
+        const args = ['inspect', packed, ...tags, '--data-format', 'json', '--output-file', report];
+        execFileSync(inspect, args, { cwd: folder, stdio: 'ignore' });
+        const { summary, reports } = JSON.parse(readFileSync(report, 'utf8')) as Inspection;
+        const checks = reports.flatMap(({ groups }) => groups).flatMap((group) => group.checks);
+        expect(checks.filter(({ result }) => result === 'warning').map(({ name }) => name)).toEqual(['check_collections_conf']);
+        expect(summary).toMatchObject({ error: 0, failure: 0, warning: 1 });
+        expect(summary['success']).toBeGreaterThan(50);
+      }
+    } finally {
+      rmSync(folder, { recursive: true });
+    }
+  },
+);
 
 describe('content of Kibana, on a real Elasticsearch', () => {
   const missing = notAsked() ?? elasticsearchMissing('elasticsearch-9.5.3');

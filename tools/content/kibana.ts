@@ -3,10 +3,10 @@ import type { Condition, Detection, Rule } from '../../src/detections/rule.ts';
 import { tacticsOf } from './attack.ts';
 import { ageOf, auditPattern, esqlOf, ledgerPattern, lookupIndexOf, reachOf } from './esql.ts';
 import { mappedFields } from './mapped-fields.ts';
+import { riskScores } from './rules.ts';
 
 const minute = 60_000;
 const hour = 60 * minute;
-const riskScores = { low: 21, medium: 47, high: 73 } as const;
 
 /** @returns texts of NDJSON, by the names of their files in content/kibana */
 export function kibanaFiles(rules: readonly Rule[]): Readonly<Record<string, string>> {

@@ -2,6 +2,8 @@
 import { writeFileSync } from 'node:fs';
 import { kibanaFiles } from './kibana.ts';
 import { rules } from './rules.ts';
+import { splunkFiles } from './splunk.ts';
 
-for (const [path, text] of Object.entries(kibanaFiles(rules)))
-  writeFileSync(new URL(`../../content/kibana/${path}`, import.meta.url), text);
+const content = new URL('../../content/', import.meta.url);
+for (const [folder, files] of [['kibana', kibanaFiles(rules)], ['splunk/waybill_dpas', splunkFiles(rules)]] as const)
+  for (const [path, text] of Object.entries(files)) writeFileSync(new URL(`${folder}/${path}`, content), text); // prettier-ignore

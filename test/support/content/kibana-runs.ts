@@ -24,9 +24,9 @@ export interface KibanaRule {
 
 const units: Readonly<Record<string, number>> = { m: 60_000, h: 3_600_000 };
 const interval = 5 * 60_000;
-/** Before the last day of a long sample, whose events are hours apart, some runs are enough. */
-const coarse = 60 * 60_000;
-const day = 26 * coarse;
+/** Before the last day of a long sample, whose events are hours apart, every twelfth run is enough. */
+const coarse = 12;
+const day = 26 * 3_600_000;
 
 /** @param text `now-65m` @returns ms */
 export function msOf(text: string): number {
@@ -43,6 +43,7 @@ export function documentOf({ at, uid, fields }: DetectionEvent, arrived: number)
     '@timestamp': new Date(at).toISOString(),
     'event.ingested': new Date(arrived).toISOString(),
     'dpas.uid': uid,
+    'dpas.owner.id': fields['file.uid'],
     _id: uid,
     ...(user === undefined ? {} : { 'user.name': `Name of ${user}`, 'user.email': `${user}@example.com`, 'source.ip': '192.0.2.1' }),
     ...(file === undefined ? {} : { 'file.name': `${file}.docx`, 'host.name': fields['host.hostname'] }),
@@ -97,17 +98,13 @@ function overThreshold({ query, threshold }: KibanaRule, rows: readonly Row[]): 
  */
 export function alertsOf(rule: KibanaRule, rows: readonly Row[], lists: Lists, isLicensed = true): readonly Row[] {
   const arrivals = rows.map((row) => ({ row, arrived: Date.parse(String(row['event.ingested'])) }));
-  const times = arrivals.map(({ arrived }) => arrived);
   const { group_by: groups = [], duration } = rule.alert_suppression ?? {};
   const suppressMs = isLicensed && duration ? duration.value * (units[duration.unit] ?? NaN) : 0;
   const find = finderOf(rule);
   const opened = new Map<string, number>();
   const known = new Set<unknown>();
   const alerts: Row[] = [];
-  const last = Math.max(...times) + 3 * interval;
-  for (let run = Math.min(...times); run <= last; run += run < last - day ? coarse : interval) {
-    // Without an arrival in half an hour, only a silence may fire.
-    if (!rule.query.includes('Esql.newest') && !times.some((arrived) => arrived <= run && arrived > run - 6 * interval)) continue;
+  for (const run of runTimes(arrivals, interval, rule.query.includes('Esql.newest'))) {
     const seen = arrivals.filter(({ arrived }) => arrived <= run && arrived > run - msOf(rule.from)).map(({ row }) => row);
     for (const alert of find(seen, run, lists)) {
       if (alert['_id'] !== undefined && rule.type !== 'threshold' && known.has(alert['_id'])) continue;
@@ -119,4 +116,15 @@ export function alertsOf(rule: KibanaRule, rows: readonly Row[], lists: Lists, i
     }
   }
   return alerts;
+}
+
+/**
+ * The times of the runs from the first arrival until shortly after the last one, ms. Those that nothing arrived before are left out.
+ * @param isOfSilence  whether a run may find something without an arrival
+ */
+export function* runTimes(arrivals: readonly { readonly arrived: number }[], every: number, isOfSilence: boolean): Generator<number> {
+  const times = arrivals.map(({ arrived }) => arrived);
+  const last = Math.max(...times) + 3 * every;
+  for (let run = Math.ceil(Math.min(...times) / every) * every; run <= last; run += run < last - day ? coarse * every : every)
+    if (isOfSilence || times.some((arrived) => arrived <= run && arrived > run - 6 * every)) yield run;
 }

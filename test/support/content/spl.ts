@@ -1,7 +1,7 @@
 /**
- * Parses and runs the subset of SPL that content uses: a search (terms, IN, AND, OR, NOT), then
- * dedup, eval, bin, mvexpand, stats, search, where, convert, sort and table. Times are seconds, `_time` is
- * the time of the event, `id` its uid and `number` its number, as the sink `splunk-hec` sends them.
+ * Parses and runs the subset of SPL that content uses: a search (terms, IN, AND, OR, NOT), then the commands of `stepOf`. Times are
+ * seconds, `_time` is the time of the event, `_indextime` that of its arrival (`event.ingested`), `id` its uid and `number` its number,
+ * as the sink `splunk-hec` sends them.
  */
 import type { Row } from './events.ts';
 import { valuesOf, wildcard } from './events.ts';
@@ -11,30 +11,66 @@ interface Spl {
   readonly fields: readonly string[];
   /** `earliest`, `latest`, `_index_earliest`, `_index_latest`, `index` and `sourcetype`, as written. */
   readonly limits: Readonly<Record<string, string>>;
-  readonly run: (documents: readonly Row[]) => readonly Row[];
+  readonly run: (documents: readonly Row[], at?: Run) => readonly Row[];
+}
+
+/** The time of a run, s, and the rows of its lookups by their names. */
+interface Run {
+  readonly now: number;
+  readonly lookups: Readonly<Record<string, readonly Row[]>>;
 }
 
 type Test = (row: Row) => boolean;
-type Value = (row: Row) => unknown;
-type Command = (rows: readonly Row[]) => readonly Row[];
+type Value = (row: Row, run: Run) => unknown;
+type Command = (rows: readonly Row[], run: Run) => readonly Row[];
 
 const limitNames = ['earliest', 'latest', '_index_earliest', '_index_latest', 'index', 'sourcetype'];
 
 const aggregates: Readonly<Record<string, (values: readonly unknown[]) => unknown>> = {
   count: (values) => values.length,
   dc: (values) => new Set(values).size,
-  min: (values) => Math.min(...values.map(Number)),
-  max: (values) => Math.max(...values.map(Number)),
+  min: (values) => (values.length === 0 ? undefined : Math.min(...values.map(Number))),
+  max: (values) => (values.length === 0 ? undefined : Math.max(...values.map(Number))),
+  values: (values) => fieldOf([...new Set(values.map(String))].sort()),
   sum: (values) => values.reduce<number>((sum, value) => sum + Number(value), 0),
   // Of the events in the order of their times.
   latest: (values) => values.at(-1),
 };
 
-const functions: Readonly<Record<string, (...values: readonly never[]) => unknown>> = {
-  mvappend: (...values: readonly unknown[]) => values.flat(),
-  coalesce: (...values: readonly unknown[]) => values.find((value) => value !== undefined),
-  floor: (value: number) => Math.floor(value),
-  if: (condition: boolean, yes: unknown, no: unknown) => (condition ? yes : no),
+const textOf = (value: unknown): string => (typeof value === 'string' ? value : JSON.stringify(value));
+const listOf = (value: unknown): readonly unknown[] => (value === undefined ? [] : [value].flat());
+/** A list of one value is that value, and an empty one is null. */
+const fieldOf = (values: readonly unknown[]): unknown => (values.length < 2 ? values[0] : values);
+/** A function of numbers has no value if one of them is missing. */
+const ofNumbers =
+  (call: (...values: readonly number[]) => number) =>
+  (...values: readonly unknown[]): unknown =>
+    values.includes(undefined) ? undefined : call(...values.map(Number));
+
+const functions: Readonly<Record<string, (...values: readonly unknown[]) => unknown>> = {
+  mvappend: (...values) => fieldOf(values.flatMap(listOf)),
+  mvdedup: (value) => fieldOf([...new Set(listOf(value))]),
+  mvcount: (value) => (value === undefined ? undefined : listOf(value).length),
+  mvindex: (value, from, to = from) => fieldOf(listOf(value).slice(Number(from), Number(to) + 1)),
+  split: (value, separator) => (value === undefined ? undefined : fieldOf(textOf(value).split(textOf(separator)))),
+  coalesce: (...values) => values.find((value) => value !== undefined),
+  if: (condition, yes, no) => (condition === true ? yes : no),
+  case: (...values) => values.find((_, i) => i % 2 === 1 && values[i - 1] === true),
+  in: (value, ...choices) => choices.includes(value),
+  isnull: (value) => value === undefined,
+  isnotnull: (value) => value !== undefined,
+  null: () => undefined,
+  true: () => true,
+  pi: () => Math.PI,
+  tonumber: ofNumbers((value) => value),
+  floor: ofNumbers(Math.floor),
+  round: ofNumbers(Math.round),
+  min: ofNumbers(Math.min),
+  sqrt: ofNumbers(Math.sqrt),
+  pow: ofNumbers(Math.pow),
+  sin: ofNumbers(Math.sin),
+  cos: ofNumbers(Math.cos),
+  asin: ofNumbers(Math.asin),
 };
 
 class Parser {
@@ -44,7 +80,7 @@ class Parser {
 
   constructor(text: string) {
     this.#text = text;
-    this.#tokens = text.match(/"(?:[^"\\]|\\.)*"|'[^']*'|==|!=|<=|>=|[()=<>,+*/]|-?[\w.@*:{}$-]+|-/g) ?? [];
+    this.#tokens = text.match(/"(?:[^"\\]|\\.)*"|'[^']*'|==|!=|<=|>=|[()=<>,+*/%]|-?[\w.@*:{}$-]+|-/g) ?? [];
   }
 
   error(reason: string): Error {
@@ -125,36 +161,49 @@ class Parser {
     throw this.error(`unknown operator "${operator}"`);
   }
 
-  /** An expression of eval and where: sums, products, functions and comparisons. */
+  /** An expression of eval and where: OR, AND, comparisons, sums and products. A comparison with null is false. */
   expression(read: (field: string) => void): Value {
+    const parts = [this.#all(read)];
+    while (this.accept('OR')) parts.push(this.#all(read));
+    return parts.length === 1 && parts[0] ? parts[0] : (row, run) => parts.some((part) => part(row, run) === true);
+  }
+
+  #all(read: (field: string) => void): Value {
+    const parts = [this.#comparison(read)];
+    while (this.accept('AND')) parts.push(this.#comparison(read));
+    return parts.length === 1 && parts[0] ? parts[0] : (row, run) => parts.every((part) => part(row, run) === true);
+  }
+
+  #comparison(read: (field: string) => void): Value {
     const left = this.#sum(read);
     const operator = this.peek();
     if (operator === undefined || !/^([<>]=?|==?|!=)$/.test(operator)) return left;
     this.word();
     const right = this.#sum(read);
-    return (row) => {
-      const [a, b] = [left(row), right(row)] as [number | undefined, number | undefined];
+    return (row, run) => {
+      const [a, b] = [left(row, run), right(row, run)] as [number | undefined, number | undefined];
       if (a === undefined || b === undefined) return false;
       return { '>=': a >= b, '<=': a <= b, '>': a > b, '<': a < b, '=': a === b, '==': a === b, '!=': a !== b }[operator];
     };
   }
 
   #sum(read: (field: string) => void): Value {
-    let value = this.#product(read);
-    while (this.peek() === '+' || this.peek() === '-') {
-      const sign = this.word() === '+' ? 1 : -1;
-      const [left, right] = [value, this.#product(read)];
-      value = (row) => (left(row) as number) + sign * (right(row) as number);
-    }
-    return value;
+    return this.#joined(['+', '-', '.'], () => this.#joined(['*', '/', '%'], () => this.#value(read)));
   }
 
-  #product(read: (field: string) => void): Value {
-    let value = this.#value(read);
-    while (this.peek() === '*' || this.peek() === '/') {
-      const isTimes = this.word() === '*';
-      const [left, right] = [value, this.#value(read)];
-      value = (row) => (isTimes ? (left(row) as number) * (right(row) as number) : (left(row) as number) / (right(row) as number));
+  /** Operands from left to right. Null makes the result null. */
+  #joined(operators: readonly string[], operand: () => Value): Value {
+    let value = operand();
+    for (let next = this.peek() ?? ''; operators.includes(next); next = this.peek() ?? '') {
+      const operator = this.word();
+      const [left, right] = [value, operand()];
+      value = (row, run) => {
+        const [a, b] = [left(row, run), right(row, run)];
+        if (a === undefined || b === undefined) return undefined;
+        if (operator === '.') return `${textOf(a)}${textOf(b)}`;
+        const [x, y] = [Number(a), Number(b)];
+        return { '+': x + y, '-': x - y, '*': x * y, '/': x / y, '%': x % y }[operator];
+      };
     }
     return value;
   }
@@ -169,16 +218,17 @@ class Parser {
     const isQuoted = this.peek()?.startsWith("'");
     const token = this.word();
     if (isText) return () => token;
-    if (!isQuoted && /^\d/.test(token)) return () => Number(token);
+    if (!isQuoted && /^-?\d/.test(token)) return () => Number(token);
     if (isQuoted || !this.accept('(')) {
       read(token);
       return (row) => row[token];
     }
     const values: Value[] = [];
     while (!this.accept(')')) if (!this.accept(',')) values.push(this.expression(read));
+    if (token === 'now') return (_, { now }) => now;
     const call = functions[token];
     if (!call) throw this.error(`unknown function "${token}"`);
-    return (row) => call(...(values.map((value) => value(row)) as never[]));
+    return (row, run) => call(...values.map((value) => value(row, run)));
   }
 }
 
@@ -191,7 +241,7 @@ export function spl(text: string): Spl {
   if (text.includes('`')) throw new Error(`cannot read SPL: a macro is left in: ${text}`);
   const [first = '', ...commands] = joined(text).split('|').map((command) => command.trim()); // prettier-ignore
   const fields = new Set<string>();
-  const computed = new Set(['_time', 'id', 'number', 'sourcetype']);
+  const computed = new Set(['_time', '_indextime', '_raw', 'id', 'number', 'sourcetype']);
   const limits: Record<string, string> = {};
   const read = (field: string): void => {
     if (!computed.has(field)) fields.add(field);
@@ -206,14 +256,15 @@ export function spl(text: string): Spl {
     if (parser.rest) throw parser.error(`"${parser.peek() ?? ''}" left over`);
     return step;
   });
-  const run = (documents: readonly Row[]): readonly Row[] => {
+  const run = (documents: readonly Row[], at: Run = { now: NaN, lookups: {} }): readonly Row[] => {
     const rows = documents.map((row) => ({
       ...row,
       'tags{}': row['tags'],
       _time: Date.parse(String(row['@timestamp'])) / 1000,
+      _indextime: Date.parse(String(row['event.ingested'])) / 1000,
       id: 'id' in row ? row['id'] : row['dpas.uid'],
     }));
-    return steps.reduce<readonly Row[]>((current, step) => step(current), rows.filter(test));
+    return steps.reduce<readonly Row[]>((current, step) => step(current, at), rows.filter(test));
   };
   return { fields: [...fields], limits, run };
 }
@@ -248,16 +299,30 @@ function stepOf(name: string, parser: Parser, read: (field: string) => void, com
       };
     }
     case 'eval': {
-      const column = parser.word();
-      parser.expect('=');
-      const value = parser.expression(read);
-      computes(column);
-      return (rows) => rows.map((row) => ({ ...row, [column]: value(row) }));
+      const assignments: (readonly [column: string, value: Value])[] = [];
+      do {
+        const column = parser.word();
+        parser.expect('=');
+        assignments.push([column, parser.expression(read)]);
+        computes(column);
+      } while (parser.accept(','));
+      return (rows, run) =>
+        rows.map((row) => {
+          const changed: Record<string, unknown> = { ...row };
+          for (const [column, value] of assignments) changed[column] = value(changed, run);
+          return changed;
+        });
     }
+    case 'fields':
+      parser.expect('-');
+      parser.expect('_raw');
+      return (rows) => rows;
     case 'mvexpand': {
       const field = parser.word();
-      return (rows) => rows.flatMap((row) => [row[field]].flat().map((value) => ({ ...row, [field]: value })));
+      return (rows) => rows.flatMap((row) => listOf(row[field]).map((value) => ({ ...row, [field]: value })));
     }
+    case 'lookup':
+      return lookup(parser, read, computes);
     case 'search': {
       const test = parser.search(read, {});
       return (rows) => rows.filter((row) => test(row));
@@ -271,10 +336,12 @@ function stepOf(name: string, parser: Parser, read: (field: string) => void, com
     }
     case 'where': {
       const test = parser.expression(read);
-      return (rows) => rows.filter((row) => test(row) === true);
+      return (rows, run) => rows.filter((row) => test(row, run) === true);
     }
     case 'stats':
       return stats(parser, read, computes);
+    case 'eventstats':
+      return stats(parser, read, computes, true);
     case 'timechart':
       // A row for each series: a chart does not filter. Without a limit, Splunk shows ten series.
       parser.expect('limit');
@@ -326,7 +393,29 @@ function names(parser: Parser, read: (field: string) => void): readonly string[]
   return found;
 }
 
-function stats(parser: Parser, read: (field: string) => void, computes: (column: string) => void): Command {
+/** `local=true name key [AS field] OUTPUT column [AS field] …` */
+function lookup(parser: Parser, read: (field: string) => void, computes: (column: string) => void): Command {
+  for (const word of ['local', '=', 'true']) parser.expect(word);
+  const name = parser.word();
+  const pair = (): readonly [column: string, field: string] => {
+    const column = parser.word();
+    return [column, parser.accept('AS') ? parser.word() : column];
+  };
+  const [key, input] = pair();
+  read(input);
+  parser.expect('OUTPUT');
+  const outputs: (readonly [column: string, field: string])[] = [];
+  while (parser.rest) outputs.push(pair());
+  for (const [, field] of outputs) computes(field);
+  return (rows, { lookups }) =>
+    rows.map((row) => {
+      const found = lookups[name]?.find((line) => row[input] !== undefined && line[key] === row[input]);
+      return { ...row, ...Object.fromEntries(outputs.map(([column, field]) => [field, found?.[column]])) };
+    });
+}
+
+/** @param isOfEvents  whether each event keeps its fields and gets the columns of its group */
+function stats(parser: Parser, read: (field: string) => void, computes: (column: string) => void, isOfEvents = false): Command {
   const columns: { readonly column: string; readonly of: string; readonly field: string | undefined }[] = [];
   while (parser.rest && !parser.accept('BY', 'by')) {
     if (parser.accept(',')) continue;
@@ -348,25 +437,28 @@ function stats(parser: Parser, read: (field: string) => void, computes: (column:
         rows.filter((row) => keys.every((key) => row[key] !== undefined)),
         (row) => JSON.stringify(keys.map((key) => row[key])),
       ).values(),
-    ].map((unordered) => {
+    ].flatMap((unordered): readonly Row[] => {
       const group = unordered.toSorted((a, b) => Number(a['_time']) - Number(b['_time']));
       const values = columns.map(({ column, of, field }) => {
-        const found = group.map((row) => (field === undefined ? true : row[field])).filter((value) => value !== undefined);
+        const found = group.flatMap((row) => (field === undefined ? [true] : listOf(row[field])));
         return [column, aggregates[of]?.(found)];
       });
-      return Object.fromEntries([...keys.map((key) => [key, group[0]?.[key]]), ...values]) as Row;
+      if (isOfEvents) return group.map((row) => ({ ...row, ...Object.fromEntries(values) }) as Row);
+      return [Object.fromEntries([...keys.map((key) => [key, group[0]?.[key]]), ...values]) as Row];
     });
 }
 
 /**
- * `streamstats time_window=1h sum(field) AS name BY keys`, or `streamstats current=f last(field) AS
- * name`: over the rows so far.
+ * `streamstats time_window=1h sum(field) AS name BY keys`, `streamstats max(field) AS name BY keys`, or `streamstats current=f last(field)
+ * AS name`: over the rows so far.
  */
 function streamstats(parser: Parser, read: (field: string) => void, computes: (column: string) => void): Command {
-  const option = parser.word();
-  parser.expect('=');
-  const value = parser.word();
-  const aggregate = parser.word();
+  const options = new Map<string, string>();
+  let aggregate = parser.word();
+  while (parser.accept('=')) {
+    options.set(aggregate, parser.word());
+    aggregate = parser.word();
+  }
   parser.expect('(');
   const field = parser.word();
   parser.expect(')');
@@ -375,15 +467,24 @@ function streamstats(parser: Parser, read: (field: string) => void, computes: (c
   const keys = parser.accept('BY') ? names(parser, read) : [];
   read(field);
   computes(column);
-  if (option === 'current' && value === 'f' && aggregate === 'last' && keys.length === 0)
+  const form = `${[...options.keys()].join()} ${aggregate}`;
+  if (form === 'current last' && options.get('current') === 'f' && keys.length === 0)
     return (rows) => rows.map((row, index) => ({ ...row, [column]: rows[index - 1]?.[field] }));
-  if (option !== 'time_window' || aggregate !== 'sum') throw parser.error('unknown form of streamstats');
-  const seconds = secondsOf(value);
-  return (rows) =>
-    rows.map((row, index) => {
-      const within = rows.slice(0, index + 1).filter((each) => keys.every((key) => each[key] === row[key]) && Number(row['_time']) - Number(each['_time']) <= seconds); // prettier-ignore
-      return { ...row, [column]: within.reduce((sum, each) => sum + Number(each[field]), 0) };
+  if (form !== 'time_window sum' && form !== ' max') throw parser.error('unknown form of streamstats');
+  const seconds = options.has('time_window') ? secondsOf(options.get('time_window') ?? '') : Infinity;
+  return (rows) => {
+    const groups = new Map<string, Row[]>();
+    return rows.map((row) => {
+      const key = JSON.stringify(keys.map((each) => row[each]));
+      const before = groups.get(key) ?? [];
+      groups.set(key, before);
+      before.push(row);
+      const within = before
+        .filter((each) => Number(row['_time']) - Number(each['_time']) <= seconds)
+        .flatMap((each) => listOf(each[field]));
+      return { ...row, [column]: aggregates[aggregate]?.(within) };
     });
+  };
 }
 
 /** 15m, 1h */

@@ -11,8 +11,16 @@ export const read = (path: string): string => readFileSync(new URL(path, app), '
 
 type Conf = ReadonlyMap<string, ReadonlyMap<string, string>>;
 
+const confs = new Map<string, Conf>();
+
 /** Stanzas and keys of a `.conf` file; a backslash continues a line. */
 export function conf(name: string): Conf {
+  const found = confs.get(name) ?? readConf(name);
+  confs.set(name, found);
+  return found;
+}
+
+function readConf(name: string): Conf {
   const stanzas = new Map<string, Map<string, string>>();
   let current: Map<string, string> | undefined;
   for (const line of read(`default/${name}.conf`).replaceAll('\\\n', '').split('\n')) {
@@ -31,7 +39,15 @@ export function conf(name: string): Conf {
   return stanzas;
 }
 
+const csvs = new Map<string, readonly Readonly<Record<string, string>>[]>();
+
 export function csv(name: string): readonly Readonly<Record<string, string>>[] {
+  const found = csvs.get(name) ?? readCsv(name);
+  csvs.set(name, found);
+  return found;
+}
+
+function readCsv(name: string): readonly Readonly<Record<string, string>>[] {
   const [head = '', ...lines] = read(`lookups/${name}`).trimEnd().split('\n');
   const columns = head.split(',');
   return lines.map((line) => Object.fromEntries(line.split(',').map((cell, index) => [columns[index] ?? '', cell])));

@@ -1,24 +1,36 @@
-/**
- * content/splunk: every name resolves, the encoder writes the fields, and searches fire on the
- * sequences of their Sigma form.
- */
+/** content/splunk: every name resolves, the encoder writes the fields, and the searches on delivery find what is wrong. */
 import { globSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import { fullest, poorest, recordOf, rows, settings } from '../../support/normalize/records.ts';
-import type { Happening, Row } from '../../support/content/events.ts';
-import { eventOf, flat, recordFor, start } from '../../support/content/events.ts';
+import type { Row } from '../../support/content/events.ts';
+import { eventOf, flat, recordFor } from '../../support/content/events.ts';
 import { failures, ledgerEvent, ledgerEvents } from '../../support/content/ledger-events.ts';
 import { mappedFields } from '../../../tools/content/mapped-fields.ts';
 import { encoder } from '../../../src/encode/index.ts';
 import { normalizer } from '../../../src/normalize/normalizer.ts';
 import { parseCef } from '../../support/encode/cef-parser.ts';
-import { allCodes, bursts, burstSequences, deniedThenAllowed, singleEvents, spread } from '../../support/content/sequences.ts';
-import { sigmaRules } from '../../support/content/sigma.ts';
-import { app, cefEventOf, conf, csv, encodeCef, expanded, normalize, read, savedSearch } from '../../support/content/splunk-app.ts';
+import { rules } from '../../../tools/content/rules.ts';
+import { eventsOf } from '../../support/detections/samples.ts';
+import {
+  app,
+  atSearchTime,
+  cefEventOf,
+  conf,
+  csv,
+  encodeCef,
+  expanded,
+  normalize,
+  read,
+  savedSearch,
+} from '../../support/content/splunk-app.ts';
 import { spl } from '../../support/content/spl.ts';
 
 /** The searches on records. */
 const searches = [...conf('savedsearches')].filter(([name]) => name.startsWith('DPAS: '));
+/** The outcomes of the service. */
+const allCodes = rows.map(({ triple }) => triple.join(':'));
+/** The fields that the app gives an event of each kind. */
+const audit = atSearchTime('dpas:audit', eventOf(fullest));
 const searchOf = (name: string): string => savedSearch(`DPAS: ${name}`);
 
 const views = globSync('default/data/ui/views/*.xml', { cwd: app }).map((path) => [path, read(path)] as const);
@@ -244,118 +256,48 @@ describe('CEF messages', () => {
     const read = [...searches.map(([, keys]) => keys.get('search') ?? ''), ...views.flatMap(([, text]) => queriesIn(text))].flatMap(
       (query) => spl(expanded(query)).fields,
     );
-    expect([...new Set(read)].filter((field) => cef[field] === undefined)).toEqual(['tags{}']);
+    expect([...new Set(read)].filter((field) => cef[field] === undefined).toSorted()).toEqual(['tags{}', 'user_name']);
     expect(poor['source.ip']).toBeUndefined();
   });
 
-  test.each(Object.entries(bursts))('%s finds a burst of them', (name, burst) => {
-    const { run } = spl(searchOf(name));
-    const found = (count: number): readonly Row[] => run(spread(burst, count, burst.window).map((each) => cefEventOf(recordFor(each))));
-    expect([found(burst.count), found(burst.count - 1)].map(({ length }) => length)).toEqual([1, 0]);
+  test.each(rules.filter(({ detect }) => detect.kind === 'count' || detect.kind === 'distinct'))('$id finds a burst of them', (rule) => {
+    const [acts = []] = rule.fires;
+    const burst = eventsOf(acts, rule).map(({ at, fields }) => {
+      const [code = '', user = '', file = ''] = ['event.code', 'user.id', 'dpas.payload.id'].map((field) => fields[field]);
+      return cefEventOf({ ...fullest, ...recordFor({ code, user, file, at: at / 1_000 }), currentPayloadOwnerId: fields['file.uid'] });
+    });
+    expect(spl(searchOf(rule.id.replaceAll('-', '_'))).run(burst)).toHaveLength(1);
   });
 });
 
 const encodeEcs = encoder('ecs', { includeOriginal: false, cef: { ipv6: 'c6a2', geo: 'cfp' } });
-const eventsOf = (happenings: readonly Happening[]): readonly Row[] => happenings.map((happening) => eventOf(recordFor(happening)));
 
-test('names of 64 KiB leave the fields that searches read in the first 5,000 bytes, except the name', () => {
+test('names of 64 KiB leave the fields that searches read in the first 5,000 bytes', () => {
   const long = { ...fullest, payloadName: `${'n'.repeat(65_000)}.docx` };
   const text = encodeEcs(normalize(recordOf(JSON.stringify(long)))).toString();
   // limits.conf, [spath] extraction_cutoff. This part of the event ends within the name, which is in two objects.
-  const row = flat(JSON.parse(`${text.slice(0, 5_000)}"}}}`), '');
+  const row = atSearchTime('dpas:audit', flat(JSON.parse(`${text.slice(0, 5_000)}"}}}`), ''));
   const read = searches.flatMap(([, keys]) => spl(expanded(keys.get('search') ?? '')).fields);
   const missing = [...new Set(read)].filter((field) => row[field] === undefined && field !== 'tags{}');
-  expect(missing).toEqual(['file.name']);
+  expect(missing).toEqual([]);
+  // Its id stands for the name.
+  expect(row['object']).toBe('p-91c2');
 });
 
 describe('the saved searches', () => {
-  test('are disabled, and use fields of the events', () => {
+  test('are those of the rules and of the delivery, disabled, with fields of the events', () => {
+    const delivery = ['DPAS: events received twice', 'DPAS: events without id', 'DPAS: missing numbers'];
+    expect(searches).toHaveLength(rules.filter(({ dataset }) => dataset === 'audit').length + delivery.length);
+    expect(searches.map(([name]) => name)).toEqual(expect.arrayContaining(delivery));
     for (const [name, keys] of searches) {
       expect(keys.get('disabled'), name).toBe('1');
       const { fields, limits } = spl(expanded(keys.get('search') ?? ''));
       expect(
-        fields.filter((field) => field !== 'tags{}' && !mappedFields.has(field)),
+        fields.filter((field) => field !== 'tags{}' && !mappedFields.has(field) && audit[field] === undefined),
         name,
       ).toEqual([]);
       expect(limits, name).toMatchObject({ index: 'dpas', sourcetype: 'dpas:audit,dpas:cef' });
     }
-  });
-
-  test('alert with the level of the rule', () => {
-    // The numbers of the severities that Splunk Web shows as low, medium and high.
-    const severities: Readonly<Record<string, string>> = { low: '2', medium: '3', high: '4' };
-    const levels = new Map([
-      ...sigmaRules.map(({ name, level }) => [name.replace(/^dpas_/, ''), level] as const),
-      ...([
-        ['two_countries', 'medium'],
-        ['unexpected', 'low'],
-        ['no_proof', 'high'],
-        ['trail_broken', 'high'],
-      ] as const),
-    ]);
-    const alerts = [...conf('savedsearches')].filter(([, keys]) => keys.has('alert.severity'));
-    expect(alerts).toHaveLength(15);
-    for (const [name, keys] of alerts)
-      expect(keys.get('alert.severity'), name).toBe(severities[levels.get(name.replace(/^.*: /, '')) ?? '']);
-  });
-
-  test('equal the rules of Kibana and Sigma that need no other data', () => {
-    const bases = /^dpas_(open_denied_(geo|time|repeatedly)|open_allowed|authorized|revocation_changed)$/;
-    const expected = [...sigmaRules.map(({ name }) => name).filter((name) => !bases.test(name)), 'dpas_two_countries', 'dpas_unexpected'];
-    const rules = searches.map(([name]) => name.replace(/^DPAS: /, 'dpas_')).filter((name) => !name.includes(' '));
-    expect(rules.toSorted()).toEqual(expected.toSorted());
-  });
-
-  test.each(['any_denied', 'open_denied_country', 'open_denied_no_access', 'owner_changed', 'protect_denied_geo'])(
-    '%s finds its outcomes',
-    (name) => {
-      const { run } = spl(searchOf(name));
-      expect(allCodes.filter((code) => run(eventsOf([{ code, at: 0 }])).length > 0)).toEqual(singleEvents[name]);
-    },
-  );
-
-  const sequences = Object.entries(bursts).flatMap(([name, burst]) =>
-    burstSequences(burst, 2 * burst.window).map((sequence) => [name, sequence.name, sequence] as const),
-  );
-  test.each(sequences)('%s: %s', (name, _, { happenings, fires }) => {
-    const events = eventsOf(happenings);
-    // Each event twice: dpas_dedup removes duplicate deliveries.
-    expect(spl(searchOf(name)).run([...events, ...events])).toHaveLength(fires ? 1 : 0);
-  });
-
-  test.each(Object.entries(bursts))('%s reports a burst over an edge of buckets once', (name, burst) => {
-    const { run } = spl(searchOf(name));
-    for (let offset = 0; offset < 2 * burst.window; offset += 300)
-      expect(run(eventsOf(spread(burst, burst.count, burst.window, offset))), `offset ${offset}`).toHaveLength(1);
-  });
-
-  test.each(Object.entries(bursts))('%s shows when the burst started and ended as times, not as seconds', (name, burst) => {
-    const [found] = spl(searchOf(name)).run(eventsOf(spread(burst, burst.count, burst.window, 0)));
-    const [first, last] = [found?.['started'], found?.['ended']].map((text) => Date.parse(`${String(text)}Z`));
-    expect(first).toBe(start);
-    expect(last).toBeGreaterThan(start);
-  });
-
-  test.each(deniedThenAllowed.map((sequence) => [sequence.name, sequence] as const))(
-    'open_denied_then_allowed: %s',
-    (_, { happenings, fires }) => {
-      expect(spl(searchOf('open_denied_then_allowed')).run(eventsOf(happenings))).toHaveLength(fires ? 1 : 0);
-    },
-  );
-
-  test('two_countries counts the countries of a user', () => {
-    const [first = {}, second = {}] = eventsOf(spread({ codes: ['Decrypt:AccessGranted:Success'] }, 2, 3600)).map((row) => ({ ...row, 'source.ip': '192.0.2.1' })); // prettier-ignore
-    const { run } = spl(searchOf('two_countries'));
-    expect(run([{ ...first, Country: 'Japan' }, { ...second, Country: 'Chile' }])).toHaveLength(1); // prettier-ignore
-    expect(run([{ ...first, Country: 'Japan' }, { ...second, Country: 'Japan' }])).toEqual([]); // prettier-ignore
-    // A private address has no country, or an empty one.
-    for (const none of [{}, { Country: '' }])
-      expect(
-        run([
-          { ...first, Country: 'Japan' },
-          { ...second, ...none },
-        ]),
-      ).toEqual([]);
   });
 
   test('duplicate events and missing numbers are found', () => {
@@ -370,10 +312,8 @@ describe('the saved searches', () => {
   });
 
   test('an event without the indexed field id is found, and counts once', () => {
-    const denied: Row = {
-      ...eventOf({ ...poorest, actionAttempted: 'Decrypt', result: 'AccessDenied', resultReason: 'UserPayloadNoAccess' }),
-      id: undefined,
-    };
+    const record = { ...poorest, actionAttempted: 'Decrypt', result: 'AccessDenied', resultReason: 'UserPayloadNoAccess' };
+    const denied: Row = { ...atSearchTime('dpas:audit', eventOf(record)), id: undefined };
     const anonymous = { ...denied, 'dpas.uid': undefined };
     const { run } = spl(searchOf('open_denied_no_access'));
     expect(run([denied, denied])).toHaveLength(1);
@@ -393,20 +333,17 @@ describe('the saved searches', () => {
 
 describe('the searches on ledger events', () => {
   const search = (name: string): string => savedSearch(`DPAS ledger: ${name}`);
-  const rows = ledgerEvents.map((event) => flat(event, ''));
+  const rows = ledgerEvents.map((event) => atSearchTime('dpas:ledger', flat(event, '')));
   const hour = 3_600_000_000;
 
-  test('are disabled, throttle, and use fields of these events', () => {
+  test('use fields of these events', () => {
     const found = [...conf('savedsearches')].filter(([name]) => !name.startsWith('DPAS: '));
     expect(found.map(([name]) => name)).toEqual(['DPAS ledger: no_proof', 'DPAS ledger: trail_broken']);
     const written = new Set(rows.flatMap((row) => Object.keys(row)));
     for (const [name, keys] of found) {
-      expect([keys.get('disabled'), keys.get('alert.suppress')], name).toEqual(['1', '1']);
-      const { fields, limits } = spl(expanded(keys.get('search') ?? '').replace('now()', '0'));
-      expect(
-        [...fields, keys.get('alert.suppress.fields') ?? 'no field'].filter((field) => !written.has(field)),
-        name,
-      ).toEqual([]);
+      const { fields, limits } = spl(expanded(keys.get('search') ?? ''));
+      // A ledger event has no user and no file.
+      expect(fields.filter((field) => !written.has(field) && field !== 'user_id' && field !== 'object_id')).toEqual([]);
       expect(limits, name).toMatchObject({ index: 'dpas', sourcetype: 'dpas:ledger' });
     }
     expect(conf('props').get('dpas:ledger')?.get('KV_MODE')).toBe('json');
@@ -418,7 +355,7 @@ describe('the searches on ledger events', () => {
   });
 
   test('no_proof finds each source whose newest proof is older than an hour', () => {
-    const proof = (source: string, at: number) => flat(ledgerEvent({ action: 'window-proven', source }, at), '');
+    const proof = (source: string, at: number) => flat(ledgerEvent({ action: 'window-proven', source }, at, `${source}-${at}`), '');
     // A gap is not a proof.
     const received = [
       proof('a', 0),
@@ -426,7 +363,7 @@ describe('the searches on ledger events', () => {
       proof('b', hour / 2),
       flat(ledgerEvent({ action: 'window-gap', source: 'a' }, hour), ''),
     ];
-    const found = (at: number) => spl(search('no_proof').replace('now()', String(at / 1e6))).run(received).map((row) => row['dpas.ledger.source']); // prettier-ignore
+    const found = (at: number) => spl(search('no_proof')).run(received, { now: at / 1e6, lookups: {} }).map((row) => row['dpas.ledger.source']); // prettier-ignore
     expect(found(hour)).toEqual([]);
     expect(found(hour + 1e6)).toEqual(['a']);
     expect(found(hour + hour / 2 + 1e6)).toEqual(['a', 'b']);
