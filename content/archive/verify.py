@@ -10,7 +10,7 @@ TIME = re.compile(r'([0-9]{4}-[0-9]{2}-[0-9]{2}T[0-2][0-9]:[0-9]{2}:[0-9]{2})(?:
 CHECKPOINT = re.compile('([^\n]+)\n(0|[1-9][0-9]{0,14})\n([A-Za-z0-9+/]{42}[AEIMQUYcgkosw048]=)')
 SIGNATURE = re.compile('\u2014 ([^\\s+]+) ([A-Za-z0-9+/]{7,}={0,2})')
 PART = re.compile(r'(checkpoints|segments|tile|keys|timestamps|cosignatures)(/|\Z)')
-KNOWN = re.compile(r'(?as)checkpoint|(keys|tile)/.*|segments/\d{16}-\w{64}\.ndjson\.gz|checkpoints/(?!0{10})\d{10}|timestamps/(?!0{10})\d{10}\.tsr'
+KNOWN = re.compile(r'(?as)checkpoint|(keys|tile)/.*|segments/\d{16}-[0-9a-f]{64}\.ndjson\.gz|checkpoints/(?!0{10})\d{10}|timestamps/(?!0{10})\d{10}\.tsr'
                    r'|cosignatures/(?!0{10})\d{10}-[0-9a-f]{8}')
 RECORD = re.compile(rb'\{"kind":"record","seq":(0|[1-9]\d{0,14}),"uid":"([\w-]{21}[AQgw])","source":"([ !#-\[\]-~]*)","received":"(\d{4}-\d\d-\d\dT'
                     rb'\d\d:\d\d:\d\d\.\d{6}Z)","late":(?:true|false),"salt":"[\w-]{22}","record":')
@@ -84,7 +84,7 @@ def is_valid(key, text, signature):  # A witness signs the time too, which prece
     at = int.from_bytes(signature[:8], 'big')
     return len(signature) == 72 and 0 < at < 8_993_721_600 and is_signed(key[2], b'cosignature/v1\ntime %d\n' % at + text, signature[8:])
 
-def read_checkpoint(data, keys):  # Of C2SP tlog-checkpoint: origin, size, root, the known keys that signed them, and the times of cosignatures.
+def read_checkpoint(data, keys):  # Origin, size, root, the known keys that signed them (its name is the only origin of a key), and the times of cosignatures.
     text, separator, signatures = data.decode().rpartition('\n\n')
     lines = list(map(SIGNATURE.fullmatch, signatures.split('\n')[:-1]))
     is_note = not re.search('[\x00-\x09\x0b-\x1f]', text + signatures) and separator and signatures.endswith('\n') and all(lines) and len(lines) <= 64
@@ -94,7 +94,7 @@ def read_checkpoint(data, keys):  # Of C2SP tlog-checkpoint: origin, size, root,
     need(all(is_valid(key, (text + '\n').encode(), signature[4:]) for key, signature in known), 'a signature of a known key is invalid')
     need(found := CHECKPOINT.fullmatch(text), 'it is not a checkpoint')
     times = {key: int.from_bytes(signature[4:12], 'big') for key, signature in known if key[4] == 4}
-    return found[1], int(found[2]), unbase64(found[3]), sorted(key[:2] for key, _ in known), times
+    return found[1], int(found[2]), unbase64(found[3]), sorted(key[:2] for key, _ in known if key[4] == 4 or key[0] == found[1]), times
 
 def moment(text):  # Microseconds since 1970, cut, and the text in UTC with all digits; None for what is not a time. A leap second counts as :59.999999.
     try:
@@ -177,7 +177,7 @@ def check_proof(data, keys):  # Its line, the number of this line, the size of t
     hashes, entry, index = list(map(unbase64, proof['hashes'])), unbase64(proof['entry']), proof['index']
     _, size, root, signers, _ = read_checkpoint(proof['checkpoint'].encode(), keys)
     line = unbase64(proof['lineBase64']) if 'lineBase64' in proof else proof['line'].encode()  # A record may have bytes that are not UTF-8.
-    is_of_line = len(proof) == 6 and type(proof['hashes']) is list and proof['format'] == 'waybill-proof/1' and read_line(line)[1] == entry
+    is_of_line = len(proof) == 6 and type(proof['hashes']) is list and proof['format'] == 'waybill-proof/1' and b'\n' not in line and read_line(line)[1] == entry
     need(is_of_line, 'it is not a proof, or the entry does not match the line')
     is_leaf = CHECKS['count'](index) and index < size and all(len(each) == 32 for each in hashes)
     need(is_leaf and root_of(sha256(b'\x00' + entry), index, size, hashes) == root and not hashes, 'hashes do not lead from the entry to the root')
@@ -192,7 +192,7 @@ def statement(data):  # What a line states: its kind, the uid of a record, and t
     texts = [str(each) if type(each) is str or CHECKS['count'](each) else '-' for each in map(value_of, STATED[line['kind']].split())]
     return ', '.join([line['kind'], *([record[2].decode()] if record else []), *texts]) + ' (it has a key twice, and the last one counts)' * line.get('twice', False)
 
-def order_of(line, origin):  # The operation of a line on this archive, its lines, and its reason or case; None for another one.
+def order_of(line, origin, number):  # The operation of this line on this archive, its lines, and its reason or case; None for another one.
     try:
         detail, kind = line['detail'], line['operation']
         name = detail['reason' if kind == 'archive prune' else 'case']
@@ -200,9 +200,9 @@ def order_of(line, origin):  # The operation of a line on this archive, its line
         if kind == 'archive release': return kind, (), name
         ranges, last = [(each['first'], each['last']) for each in detail['lines']], 0
         for first, end in ranges:
-            need(type(first) is int and type(end) is int and last < first <= end, 'it is no range')
+            need(CHECKS['count'](first) and CHECKS['count'](end) and last < first <= end and (end < number or kind == 'archive hold'), 'it is no range')
             last = end
-        kind == 'archive prune' and need(micros(detail['before']) is not None, 'it has no time')
+        need(None not in map(micros, {detail['from'], detail['to']} - {None} if kind == 'archive hold' else [detail['before']]), 'it has no time')
         return kind, ranges, name
     except WRONG:
         return None
@@ -265,7 +265,7 @@ class Verification:
                 signed.append(found)
                 count = len(steps)
                 not present or valid & present or self.find('unproven', name, 'no checkpoint links its key to the one before')
-                replaced, present = (replaced | present, valid - present) if valid - present else (replaced, present)  # The former key ends.
+                present, replaced = valid - present or valid, replaced | present - (valid - present or valid)  # The former key ends.
         used = {key for found in signed[1:] for key in found[3]}
         if not used and stored: self.find('unproven', '--key', 'no key of --key signed a checkpoint: this is not the archive of these keys')
         for key in [key for key in self.keys if used and key[0] == signed[-1][0] and key[:2] not in used]:  # A file may have keys of more archives.
@@ -385,7 +385,7 @@ class Verification:
                 if self.leads(step, (entry for _, entry in lines if is_whole)): break
             else:
                 name = self.segments.get(size, ['segments/%016d-…' % size])[0]
-                if not step or not is_absent or not self.leads(step, self.entries(size, step[1])):
+                if not step or not is_absent or not self.leads(step, self.entries(size, step[1], steps[-1][1])):
                     return step and self.find('altered', name if step[3] else step[4], 'it is missing, or not as signed')
                 self.missing.append({'name': name, 'first': size + 1, 'last': step[1], 'oldest': self.oldest, 'next': None})
                 self.position, lines = None, None
@@ -403,12 +403,12 @@ class Verification:
         for level, row in enumerate(self.log, -1): del row[size // 256 ** max(level, 0):]
         return False
 
-    def entries(self, begin, end):  # As the archive stores them, for lines that are missing.
+    def entries(self, begin, end, newest):  # As the archive stores them, for lines that are missing.
         for index in range(begin // 256, -(-end // 256)):
-            width = min(256, end - index * 256)
-            bundle = self.store.read(tile_path('entries', index, width)) or b''
-            if len(bundle) != width * 59: return
-            rows = [bundle[at:at + 59] for at in range(0, len(bundle), 59)]
+            widths = [min(256, size - index * 256) for size in (end, newest)]  # A later bundle holds the entries of a partial one.
+            bundle = next(filter(None, (self.store.read(tile_path('entries', index, width)) for width in widths)), b'')
+            if len(bundle) not in [width * 59 for width in widths]: return
+            rows = [bundle[at:at + 59] for at in range(0, widths[0] * 59, 59)]
             yield from (row[2:] for row in rows[max(0, begin - index * 256):] if row[:2] == b'\0\x39')
 
     def compare_objects(self, before, is_newest, is_copied):  # The tiles and bundles that a log of this size has, and one of the size before has not.
@@ -437,7 +437,8 @@ class Verification:
         self.archived.append((micros(last['at']), number, len(self.log[0])))
         if len(self.log[0]) == len(lines): self.former = last.get('former')
         self.check_content(name, lines, micros(last['at']), not filtered and last['filtered'])
-        self.orders += [(line, order) for line in lines if line['kind'] == 'operation' for order in [order_of(line, origin)] if order]
+        numbered = enumerate(lines, len(self.log[0]) - len(lines) + 1)
+        self.orders += [(line, order) for at, line in numbered if line['kind'] == 'operation' for order in [order_of(line, origin, at)] if order]
         missing = [each for each in self.missing if each['next'] is None]
         for each in missing: each['next'] = micros(last['at'])
         if missing: self.begins_at = max(self.begins_at, newest_time(lines, micros(last['at'])))
@@ -471,11 +472,10 @@ class Verification:
             covers = lambda first, last, each=each: first <= each['first'] and each['last'] <= last
             meets = lambda first, last, each=each: first <= each['last'] and each['first'] <= last
             found = [(line, order) for line, order in self.orders if order[0] == 'archive prune' and any(covers(*lines) for lines in order[1])][:1]
-            before = [order for line, order in self.orders if not found or line['seq'] < found[0][0]['seq']]
+            before = [order for _, order in self.orders[:self.orders.index(found[0]) if found else None]]
             held = [order for at, order in enumerate(before) if order[0] == 'archive hold' and any(meets(*lines) for lines in order[1])
                     and ('archive release', (), order[2]) not in before[at:]]
-            is_due = found or self.removed_before is not None and each['next'] is not None and each['next'] < self.removed_before
-            if not is_due:
+            if not found and not (self.removed_before is not None and each['next'] is not None and each['next'] < self.removed_before):
                 judged = 'altered', 'it is missing'
             elif held:
                 judged = 'unproven', 'it is missing although an operation holds it for the case %s' % held[0][2]

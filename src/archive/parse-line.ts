@@ -52,12 +52,12 @@ export const archiveOrder = z.discriminatedUnion('operation', [
   z.object({
     operation: z.literal('archive hold'),
     archive: z.string(),
-    case: caseName,
+    case: z.string(),
     lines: lineRanges,
     from: time.nullable(),
     to: time.nullable(),
   }),
-  z.object({ operation: z.literal('archive release'), archive: z.string(), case: caseName }),
+  z.object({ operation: z.literal('archive release'), archive: z.string(), case: z.string() }),
 ]);
 
 /** The fields of a record's line as they are written, in this order. An id of a source needs no escape. */
@@ -112,8 +112,8 @@ const otherLine = z.discriminatedUnion('kind', [
     sources: z.array(z.string()).nullable(),
     filtered: z.boolean(),
     timestamp: z.object({ checkpoint: count, sha256: digest }).optional(),
-    removing: lineRanges.optional(),
-    adopted: z.object({ lines: count, at: time }).optional(),
+    removing: lineRanges.optional().catch(undefined),
+    adopted: z.object({ lines: count, at: time }).optional().catch(undefined),
     former: z.string().optional(),
   }),
 ]);

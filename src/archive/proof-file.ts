@@ -153,14 +153,14 @@ export function checkProof(proof: InclusionProof, verifiers: readonly Verifier[]
 function check({ line, entry, index, hashes, checkpoint }: InclusionProof, noteOf: (bytes: Buffer) => Note): Checked {
   const altered = (message: string): Checked => ({ result: 'altered', message, size: undefined });
   const facts = parseLine(line);
-  if (!facts || !equal(formatEntry(facts, line), entry)) return altered('the entry does not match the line');
+  if (!facts || line.includes('\n') || !equal(formatEntry(facts, line), entry)) return altered('the entry does not match the line');
   const note = noteOf(checkpoint);
   if (typeof note === 'string') return altered(`the checkpoint: ${note}`);
   const tree = parseCheckpoint(note.text);
   if (!tree) return altered('the signed text is not a checkpoint');
   if (!provesInclusion({ index, hash: leafHash(entry) }, tree, hashes))
     return altered('the hashes do not lead from the entry to the root of the checkpoint');
-  if (note.signedBy.length > 0) return { ...intact, size: tree.size };
+  if (note.signedBy.some(({ name }) => name === tree.origin)) return { ...intact, size: tree.size };
   const message = `no key of --key signed the checkpoint; signed with "${note.unknown.join('", "')}"`;
   return { result: 'unproven', message, size: undefined };
 }

@@ -76,7 +76,7 @@ function missing(count: number): string {
 }
 
 /**
- * A finding names a checkpoint that no known key signed.
+ * A finding names a checkpoint that no known key signed. A key signs for the origin that is its name, and for no other archive.
  * @param verifiers  may have witnesses, for a checkpoint from elsewhere: a witness checked the signature of the log
  * @returns undefined, with a finding, for bytes that are not a checkpoint
  */
@@ -90,7 +90,9 @@ export function openCheckpoint(
   const checkpoint = typeof note === 'object' ? parseCheckpoint(note.text) : undefined;
   if (typeof note === 'string') findings.altered(path, note);
   else if (!checkpoint) findings.altered(path, 'it is not a checkpoint');
-  const signedBy = typeof note === 'object' ? [...note.signedBy, ...note.cosignedBy.map(({ witness }) => witness)].map(keyName) : [];
+  const signers = typeof note === 'object' ? note.signedBy.filter(({ name }) => name === checkpoint?.origin) : [];
+  const witnesses = typeof note === 'object' ? note.cosignedBy.map(({ witness }) => witness) : [];
+  const signedBy = [...signers, ...witnesses].map(keyName);
   if (typeof note === 'object' && checkpoint && signedBy.length === 0)
     findings.unproven(path, `no key of --key signed it; signed with "${note.unknown.join('", "')}"`);
   return checkpoint && { ...checkpoint, path, signedBy };
@@ -117,11 +119,11 @@ class KeySuccession {
       return false;
     }
     const added = valid.filter((key) => !this.#present.has(key));
-    if (added.length === 0) return true;
     if (this.#present.size > 0 && added.length === valid.length)
       this.#findings.unproven(path, `"${added.join('", "')}" signed it, and no checkpoint that the key before signed too`);
-    for (const key of this.#present) this.#replaced.add(key);
-    this.#present = new Set(added);
+    const present = new Set(added.length > 0 ? added : valid);
+    for (const key of this.#present) if (!present.has(key)) this.#replaced.add(key);
+    this.#present = present;
     return true;
   }
 }
@@ -139,7 +141,8 @@ export function compareCopy(
   findings: Findings,
 ): boolean {
   const note = bytes && openNote(bytes, verifiers);
-  const copy = typeof note === 'object' && note.signedBy.length > 0 ? parseCheckpoint(note.text) : undefined;
+  const text = typeof note === 'object' ? parseCheckpoint(note.text) : undefined;
+  const copy = typeof note === 'object' && note.signedBy.some(({ name }) => name === text?.origin) ? text : undefined;
   const newest = signed.at(-1);
   const isLarger = copy !== undefined && copy.size > (newest?.size ?? 0);
   if (isLarger) findings.altered(checkpointPath(last + 1), `it is missing: "checkpoint" is signed for ${copy.size} lines`);

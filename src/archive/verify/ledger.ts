@@ -91,7 +91,7 @@ export class LedgerCheck implements Disposable {
     for (let line = 0; line < facts.lines; line += 1) {
       const other = facts.other(line);
       const time = facts.time(line);
-      if (other === undefined) this.#sources.add(facts.source(line));
+      if (other === undefined || other.kind === 'ledger') this.#sources.add(other?.source ?? facts.source(line));
       if (other === undefined && time !== undefined) this.#records.add(facts.source(line), time, facts.uids, line * uidBytes);
       if (other?.kind === 'ledger' && other.from < other.to) await this.#checkInPeriod(other);
     }
@@ -135,7 +135,6 @@ export class LedgerCheck implements Disposable {
   }
 
   async #checkInPeriod(line: LedgerFacts): Promise<void> {
-    this.#sources.add(line.source);
     if (line.to <= (this.#period.from ?? -Infinity) || line.from >= (this.#period.to ?? Infinity)) return;
     if (line.from >= this.#beginsAt) return this.#check(line);
     const skipped = this.#skipped.get(line.source) ?? new Set();

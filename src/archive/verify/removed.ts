@@ -42,11 +42,17 @@ export class RemovedSegments {
     this.#latest.push(missing);
   }
 
-  /** @returns the time since which the archive is complete, if segments before this one are missing */
-  next(facts: SegmentFacts, origin: string): Micros | undefined {
+  /**
+   * @param before  the number of lines before this segment
+   * @returns the time since which the archive is complete, if segments before this one are missing
+   */
+  next(facts: SegmentFacts, before: number, origin: string): Micros | undefined {
     for (let line = 0; line < facts.lines; line += 1) {
       const other = facts.other(line);
-      if (other?.kind === 'operation' && other.order?.archive === origin) this.#orders.push({ ...other, order: other.order });
+      if (other?.kind !== 'operation' || other.order?.archive !== origin) continue;
+      // Nobody can have decided to remove lines that did not exist yet.
+      const isEarly = other.order.operation === 'archive prune' && other.order.lines.some(({ last }) => last > before + line);
+      if (!isEarly) this.#orders.push({ ...other, order: other.order });
     }
     const { position } = facts;
     if (!position) return undefined;
@@ -82,7 +88,7 @@ export class RemovedSegments {
     const order = this.#orders.find(
       (each): each is Order<PruneOrder> => isPrune(each) && each.order.lines.some((range) => contains(range, lines)),
     );
-    const held = this.#hold(lines, order?.seq ?? Infinity);
+    const held = this.#hold(lines, this.#orders.slice(0, order && this.#orders.indexOf(order)));
     if (order) {
       const { seq, at, actor } = order;
       const removed = `operation ${seq} removed it: ${actor ?? 'no actor'}, ${microsToIso(at)}, ${order.order.reason}`;
@@ -95,9 +101,8 @@ export class RemovedSegments {
     return ['note', 'retention removed it, without an operation'];
   }
 
-  /** A hold of some of these lines that nobody had released when the operation `seq` was written. */
-  #hold(lines: LineRange, seq: number): Order<HoldOrder> | undefined {
-    const before = this.#orders.filter((each) => each.seq < seq);
+  /** A hold of some of these lines that none of these orders released. */
+  #hold(lines: LineRange, before: readonly Order[]): Order<HoldOrder> | undefined {
     return before.find((each, i): each is Order<HoldOrder> => {
       const { order } = each;
       if (order.operation !== 'archive hold' || !order.lines.some((range) => range.first <= lines.last && range.last >= lines.first))

@@ -42,6 +42,8 @@ export class Segments {
   readonly #store: ArchiveStore;
   readonly #findings: Findings;
   readonly #turns: Turns;
+  /** Lines of the newest signed checkpoint. */
+  readonly #size: number;
   readonly #byLeaf: Map<number, readonly SegmentName[]>;
   readonly #committed = new Set<string>();
   /** Files that may still be read between two checkpoints. */
@@ -49,14 +51,16 @@ export class Segments {
   /** The next segment, read and unpacked in advance. */
   #prepared: { readonly path: string; readonly texts: Promise<LineTexts | undefined> } | undefined;
 
-  private constructor(store: ArchiveStore, findings: Findings, turns: Turns, byLeaf: Map<number, readonly SegmentName[]>) {
+  private constructor(store: ArchiveStore, size: number, findings: Findings, turns: Turns, byLeaf: Map<number, readonly SegmentName[]>) {
     this.#store = store;
     this.#findings = findings;
     this.#turns = turns;
+    this.#size = size;
     this.#byLeaf = byLeaf;
   }
 
-  static async list(store: ArchiveStore, findings: Findings, turns: Turns): Promise<Segments> {
+  /** @param size  the lines of the newest signed checkpoint */
+  static async list(store: ArchiveStore, size: number, findings: Findings, turns: Turns): Promise<Segments> {
     const byLeaf = new Map<number, SegmentName[]>();
     for await (const path of store.list('segments/')) {
       const name = parseSegmentPath(path);
@@ -65,7 +69,7 @@ export class Segments {
       if (names) names.push(name);
       else byLeaf.set(name.firstLeaf, [name]);
     }
-    return new Segments(store, findings, turns, byLeaf);
+    return new Segments(store, size, findings, turns, byLeaf);
   }
 
   /**
@@ -183,9 +187,12 @@ export class Segments {
     const log = from.copy();
     for (let index = Math.floor(from.size / tileWidth); log.size < to.size; index += 1) {
       const { width } = tileAt(0, index, to.size);
-      const entries = parseBundle((await this.#store.read(bundlePath({ index, width }))) ?? Buffer.alloc(0));
-      if (entries?.length !== width) return undefined;
-      for (const entry of entries.slice(log.size - index * tileWidth)) log.appendEntry(entry);
+      // A later bundle holds the entries of a partial one, which may be missing.
+      const later = bundlePath(tileAt(0, index, this.#size));
+      const bundle = (await this.#store.read(bundlePath({ index, width }))) ?? (await this.#store.read(later));
+      const entries = parseBundle(bundle ?? Buffer.alloc(0))?.slice(log.size - index * tileWidth, width);
+      if (index * tileWidth + width !== log.size + (entries?.length ?? 0)) return undefined;
+      for (const entry of entries ?? []) log.appendEntry(entry);
     }
     return equal(log.root(), to.root) ? log : undefined;
   }

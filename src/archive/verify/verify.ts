@@ -90,12 +90,12 @@ export async function verifyArchive(
   await compareKeys(store, verifiers, findings);
   await noteOthers(store, findings);
   const turns = new Turns(options.signal);
-  const segments = await Segments.list(store, findings, turns);
+  const newest = signed.at(-1);
+  const segments = await Segments.list(store, newest?.size ?? 0, findings, turns);
   const order = new Order(findings);
   const removed = new RemovedSegments(findings, options.removedBefore);
   const timeStamps = new TimeStampCheck(store, findings);
   using ledger = new LedgerCheck(findings, options, turns);
-  const newest = signed.at(-1);
   let log = new EntryLog();
   let records = 0;
   let former: string | undefined;
@@ -111,7 +111,7 @@ export async function verifyArchive(
       log = after;
       await compareObjects(store, growth, findings, checkpoint === newest ? () => isPublished : isNeeded);
       if (segment) {
-        const beginsAt = removed.next(segment.facts, checkpoint.origin);
+        const beginsAt = removed.next(segment.facts, log.size - segment.facts.lines, checkpoint.origin);
         if (beginsAt !== undefined) ledger.beginAt(beginsAt);
         order.add(segment.path, segment.facts);
         timeStamps.add(segment.path, segment.facts, checkpoint);
