@@ -106,8 +106,11 @@ python_tool() {
   sed -i "1s|$folder.new|$folder|" "$folder.new/bin/"* && mv "$folder.new" "$folder"
 }
 
-# The converter of Sigma rules with the backends of two targets. From PyPI, because `sigma plugin install` downloads from a web site.
-sigma() { python_tool sigma-3.1.0 sigma-cli==3.1.0 pysigma==1.5.1 pysigma-backend-elasticsearch==2.1.1 pysigma-backend-splunk==2.1.0; }
+# The converter of Sigma rules with backends, and the validators of SigmaHQ. From PyPI, because `sigma plugin install` downloads from a web site.
+sigma() {
+  python_tool sigma-3.1.0-validators-0.21.0 sigma-cli==3.1.0 pysigma==1.5.1 pysigma-validators-sigmahq==0.21.0 \
+    pysigma-backend-elasticsearch==2.1.1 pysigma-backend-splunk==2.1.0 pysigma-backend-kusto==1.0.1 pysigma-backend-opensearch==2.0.3
+}
 
 # Splunk's checks of an app. They determine file types with libmagic.
 appinspect() {

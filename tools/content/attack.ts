@@ -60,3 +60,17 @@ const referenceOf = (id: string): Reference => ({
   name: techniqueOf(id).name,
   reference: `https://attack.mitre.org/techniques/${id.replace('.', '/')}/`,
 });
+
+/** SigmaHQ names the tactics of a later version, in which two tactics follow Defense Evasion. */
+const ofEvasion: Readonly<Record<string, string>> = { T1222: 'defense-impairment', T1078: 'stealth', 'T1078.004': 'stealth' };
+
+/** Tags of Sigma for the tactics and techniques. */
+export function sigmaTagsOf(attack: readonly string[]): readonly string[] {
+  const tags = attack.flatMap((id) => [
+    ...techniqueOf(id).tactics.map((tactic) =>
+      tactic === 'TA0005' ? (ofEvasion[id] ?? 'defense-evasion') : tactics[tactic].toLowerCase().replaceAll(' ', '-'),
+    ),
+    id.toLowerCase(),
+  ]);
+  return [...new Set(tags)].map((tag) => `attack.${tag}`);
+}

@@ -51,7 +51,7 @@ function ruleOf(rule: Rule): object {
 }
 
 /** The language of a rule, its query, and the events that a run reads. */
-function formOf(rule: Rule): Form {
+export function formOf(rule: Rule): Form {
   const { detect, dataset } = rule;
   const index = [dataset === 'audit' ? auditPattern : ledgerPattern];
   const reach = `now-${reachOf(rule) / minute}m`;

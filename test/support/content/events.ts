@@ -10,7 +10,7 @@ import { poorest, recordOf, settings } from '../normalize/records.ts';
 export type Row = Readonly<Record<string, unknown>>;
 
 /** A record of the service, with only the fields that every endpoint shows. */
-export interface Happening {
+interface Happening {
   readonly code: string;
   readonly user?: string;
   readonly file?: string;

@@ -1,10 +1,9 @@
 /**
- * Reads the Sigma files under content/sigma, and evaluates a rule over records: one selection of
- * exact values, and correlations that count events or values in any window of their timespan, or
- * require an order.
+ * Reads the Sigma files under content/sigma, and evaluates a rule over records: selections of exact values and two fields that are equal,
+ * and correlations that count events or values in any window of their timespan, or require an order.
  */
 import { globSync, readFileSync } from 'node:fs';
-import { parse } from 'yaml';
+import { parse, parseAllDocuments } from 'yaml';
 import type { Row } from './events.ts';
 import { valuesOf } from './events.ts';
 
@@ -16,6 +15,8 @@ interface Correlation {
   readonly condition?: { readonly gte: number; readonly field?: string };
 }
 
+type Values = Readonly<Record<string, string | readonly string[] | null>>;
+
 interface SigmaRule {
   readonly path: string;
   readonly id: string;
@@ -26,16 +27,23 @@ interface SigmaRule {
   readonly level: string;
   readonly tags?: readonly string[];
   readonly logsource?: { readonly product: string; readonly service: string };
-  readonly detection?: { readonly selection: Readonly<Record<string, string | readonly string[]>>; readonly condition: string };
+  /** Searches by their names, and the condition. */
+  readonly detection?: Readonly<Record<string, Values | readonly Values[] | string>>;
   readonly correlation?: Correlation;
 }
 
 const folder = new URL('../../../content/sigma/', import.meta.url);
 export const readSigma = (path: string): unknown => parse(readFileSync(new URL(path, folder), 'utf8'));
 
-export const sigmaRules: readonly SigmaRule[] = globSync('{rules,correlations}/**/*.yml', { cwd: folder })
+/** A correlation is followed by the detections of its file. */
+export const sigmaRules: readonly SigmaRule[] = globSync('{rules,correlations,ordered}/*.yml', { cwd: folder })
   .toSorted()
-  .map((path) => ({ path, ...(readSigma(path) as Omit<SigmaRule, 'path'>) }));
+  .flatMap((path) =>
+    parseAllDocuments(readFileSync(new URL(path, folder), 'utf8')).map((document) => ({
+      path,
+      ...(document.toJS() as Omit<SigmaRule, 'path'>),
+    })),
+  );
 
 export function sigmaRule(name: string): SigmaRule {
   const found = sigmaRules.find((rule) => rule.name === name);
@@ -43,37 +51,43 @@ export function sigmaRule(name: string): SigmaRule {
   return found;
 }
 
+/** The maps of the searches of a detection. */
+const mapsOf = ({ detection = {} }: SigmaRule): readonly Values[] =>
+  Object.values(detection).flatMap((search) => (typeof search === 'string' ? [] : search));
+
 /** The record fields that a rule itself uses. */
-export function fieldsOf({ detection, correlation }: SigmaRule): readonly string[] {
+export function fieldsOf(rule: SigmaRule): readonly string[] {
+  const { correlation } = rule;
   const counted = correlation?.condition?.field;
-  return [...Object.keys(detection?.selection ?? {}), ...(correlation?.['group-by'] ?? []), ...(counted === undefined ? [] : [counted])];
+  const own = mapsOf(rule).flatMap((map) => Object.keys(map).map((key) => key.replace('|fieldref', '')));
+  return [...own, ...(correlation?.['group-by'] ?? []), ...(counted === undefined ? [] : [counted])];
 }
 
-/** The detection rules that a rule builds on. */
-export function basesOf(name: string): readonly string[] {
-  const { correlation } = sigmaRule(name);
-  return correlation ? correlation.rules.flatMap(basesOf) : [name];
-}
+/** The values that a rule looks for, with their fields. */
+export const wantedOf = (rule: SigmaRule): readonly (readonly [field: string, value: unknown])[] =>
+  mapsOf(rule).flatMap((map) => Object.entries(map).flatMap(([field, values]) => [values].flat().map((value) => [field, value] as const)));
 
 /** The last record of each match, ordered by time. */
 export function matchesOf(rule: SigmaRule, records: readonly Row[]): readonly Row[] {
-  if (rule.detection) {
-    if (rule.detection.condition !== 'selection') throw new Error(`cannot evaluate the condition "${rule.detection.condition}"`);
-    const selection = Object.entries(rule.detection.selection);
-    return records.filter((record) => selection.every(([field, wanted]) => [wanted].flat().some((value) => valuesOf(record, field).some((found) => isEqual(value, found))))); // prettier-ignore
-  }
+  if (rule.detection) return records.filter((record) => isDetected(rule, record));
   if (!rule.correlation) throw new Error(`"${rule.name}" has neither a detection nor a correlation`);
   const { correlation } = rule;
+  const span = secondsOf(correlation.timespan);
   const parts = correlation.rules.map((name) => matchesOf(sigmaRule(name), records));
   const groups = (events: readonly Row[]): Map<string, Row[]> =>
     Map.groupBy(events.toSorted((a, b) => timeOf(a) - timeOf(b)), (row) => JSON.stringify(correlation['group-by'].map((field) => row[field]))); // prettier-ignore
-  const span = secondsOf(correlation.timespan);
   if (correlation.type === 'temporal_ordered') {
-    const [first = [], second = [], ...more] = parts;
-    if (more.length > 0) throw new Error('cannot evaluate an order of more than two rules');
-    const before = groups(first);
-    return [...groups(second)].flatMap(([key, found]) =>
-      found.filter((row) => before.get(key)?.some((earlier) => timeOf(earlier) < timeOf(row) && timeOf(row) - timeOf(earlier) <= span)),
+    const steps = parts.map(groups);
+    return [...(steps.at(-1) ?? new Map<string, Row[]>())].flatMap(([key, lasts]) =>
+      lasts.filter((last) => {
+        // The latest event of each step before that of the next step.
+        let at: number | undefined = timeOf(last);
+        for (const step of steps.slice(0, -1).toReversed()) {
+          const before: number = at ?? -Infinity;
+          at = step.get(key)?.map(timeOf).findLast((each) => each < before); // prettier-ignore
+        }
+        return at !== undefined && timeOf(last) - at <= span;
+      }),
     );
   }
   const { gte = Infinity, field } = correlation.condition ?? {};
@@ -83,6 +97,32 @@ export function matchesOf(rule: SigmaRule, records: readonly Row[]): readonly Ro
       return (field === undefined ? within.length : new Set(within.map((row) => row[field])).size) >= gte;
     }),
   );
+}
+
+/** `name`, `name and not 1 of prefix_*`, and these in brackets joined by `or`. */
+function isDetected({ detection = {} }: SigmaRule, record: Row): boolean {
+  const holds = (name: string): boolean => {
+    const search = detection[name];
+    if (search === undefined || typeof search === 'string') throw new Error(`no search "${name}"`);
+    return [search].flat().some((map) => isMatch(map, record));
+  };
+  const { condition } = detection;
+  if (typeof condition !== 'string') throw new Error('a detection without a condition');
+  return condition.split(' or ').some((part) => {
+    const [, name = '', prefix] = /^\(?(\w+)(?: and not 1 of (\w+)\*)?\)?$/.exec(part) ?? [];
+    const filters = prefix === undefined ? [] : Object.keys(detection).filter((each) => each.startsWith(prefix));
+    return holds(name) && !filters.some(holds);
+  });
+}
+
+function isMatch(map: Values, record: Row): boolean {
+  return Object.entries(map).every(([key, wanted]) => {
+    const [field = '', modifier] = key.split('|');
+    const found = valuesOf(record, field);
+    if (wanted === null) return found.length === 0;
+    if (modifier === 'fieldref') return found.some((value) => valuesOf(record, String(wanted)).includes(value));
+    return [wanted].flat().some((value) => found.some((each) => isEqual(value, each)));
+  });
 }
 
 /** Sigma compares texts case-insensitively. */

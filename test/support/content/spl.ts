@@ -489,8 +489,8 @@ function streamstats(parser: Parser, read: (field: string) => void, computes: (c
 
 /** 15m, 1h */
 function secondsOf(span: string): number {
-  const [, count = '', unit = ''] = /^(\d+)([smh])$/.exec(span) ?? [];
-  const factor = { s: 1, m: 60, h: 3600 }[unit];
+  const [, count = '', unit = ''] = /^(\d+)([smhd])$/.exec(span) ?? [];
+  const factor = { s: 1, m: 60, h: 3600, d: 86_400 }[unit];
   if (factor === undefined) throw new Error(`cannot read SPL: "${span}" is no span of time`);
   return Number(count) * factor;
 }

@@ -7,7 +7,7 @@ import { eventOf, flat, recordFor, start } from '../../support/content/events.ts
 import { esql } from '../../support/content/esql.ts';
 import { kql } from '../../support/content/kql.ts';
 import { mappedFields } from '../../../tools/content/mapped-fields.ts';
-import { basesOf, matchesOf, sigmaRule, sigmaRules } from '../../support/content/sigma.ts';
+import { rules } from '../../../tools/content/rules.ts';
 import { cefEventOf } from '../../support/content/splunk-app.ts';
 import { spl } from '../../support/content/spl.ts';
 
@@ -48,18 +48,20 @@ describe('the table', () => {
   });
 
   test('names the rules that alert on each outcome', () => {
-    // Rules that only serve as a base for others, or for tuning.
-    const quiet = /^dpas_(any_denied|open_denied_(geo|time|repeatedly)|open_allowed|authorized|revocation_changed)$/;
+    // Building blocks are no alerts.
+    const alerting = rules.filter(({ isBuildingBlock }) => !isBuildingBlock);
     const expected = rows.map(({ triple }) => {
       const code = triple.join(':');
-      const rules = sigmaRules
-        .map(({ name }) => name)
-        .filter((name) => !quiet.test(name) && basesOf(name).some((base) => firesOn(base, code)));
-      return [code, rules.map((name) => name.replace(/^dpas_/, '')).toSorted()];
+      const read = alerting.filter(({ detect }) =>
+        (detect.kind === 'sequence' ? detect.steps.flatMap(({ where }) => where) : detect.where).some(({ fields }) =>
+          fields['event.code']?.includes(code),
+        ),
+      );
+      return [code, read.map(({ id }) => id)];
     });
     const listed = [...page.matchAll(/^\| `(\w+:\w+:\w+)` \|.*\| ([^|]+) \|$/gm)].map(([, code, cell = '']) => [
       code,
-      [...cell.matchAll(/`(\w+)`/g)].map(([, name]) => name),
+      [...cell.matchAll(/`([\w-]+)`/g)].map(([, name]) => name),
     ]);
     expect(listed).toEqual(expected);
   });
@@ -134,7 +136,3 @@ describe('the readers of queries', () => {
     expect(kql('missing: *').matches(row)).toBe(false);
   });
 });
-
-function firesOn(name: string, code: string): boolean {
-  return matchesOf(sigmaRule(name), [recordFor({ code, at: 0 })]).length > 0;
-}

@@ -1,10 +1,9 @@
-/** content/kibana: the files are those that `npm run content` writes, match the attributes of Kibana, and fire as the rules that they are written from. */
+/** content/kibana: the rules match the attributes of Kibana, and fire as the rules that they are written from. */
 import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { evaluate } from '../../../src/detections/evaluate.ts';
 import type { Rule } from '../../../src/detections/rule.ts';
-import { kibanaFiles } from '../../../tools/content/kibana.ts';
 import { mappedFields } from '../../../tools/content/mapped-fields.ts';
 import { rules } from '../../../tools/content/rules.ts';
 import { eql } from '../../support/content/eql.ts';
@@ -15,10 +14,6 @@ import { kql } from '../../support/content/kql.ts';
 import { eventsOf } from '../../support/detections/samples.ts';
 
 const shipped = (name: string): string => readFileSync(new URL(`../../../content/kibana/${name}`, import.meta.url), 'utf8');
-
-test.each(Object.entries(kibanaFiles(rules)))('%s is as `npm run content` writes it', (name, text) => {
-  expect(shipped(name)).toBe(text);
-});
 
 /**
  * Attributes of a rule, written after elastic/kibana 9.x, x-pack/solutions/security/plugins/security_solution/common/api/detection_engine/

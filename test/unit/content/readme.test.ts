@@ -1,35 +1,26 @@
-/** content/README.md names every file, and its counts match the files. */
+/** The files of content are those that `npm run content` writes, and content/README.md names every file. */
 import { globSync, readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
-import { kibanaFiles } from '../../../tools/content/kibana.ts';
-import { rules as detectionRules } from '../../../tools/content/rules.ts';
-import { sigmaRules } from '../../support/content/sigma.ts';
+import { contentFiles } from '../../../tools/content/files.ts';
+import { rules } from '../../../tools/content/rules.ts';
 
 const folder = new URL('../../../content/', import.meta.url);
-const readme = readFileSync(new URL('README.md', folder), 'utf8');
+const read = (path: string): string => readFileSync(new URL(path, folder), 'utf8');
+const isOfOneRule = (path: string): boolean => /^(rules|sigma\/(rules|correlations|ordered))\//.test(path);
+const files = contentFiles(rules);
 
-// The table of Kibana has a row for each rule.
+// `npm run content` would change nothing.
+test.each(Object.entries(files))('content/%s is as `npm run content` writes it', (path, text) => {
+  expect(read(path)).toBe(text);
+});
+
+test('content has no Sigma rule that `npm run content` does not write', () => {
+  const found = globSync('sigma/{rules,correlations,ordered}/**/*.*', { cwd: folder });
+  expect(found.toSorted()).toEqual(Object.keys(files).filter(isOfOneRule).toSorted());
+});
+
 test('content/README.md names every file, and no other', () => {
-  const files = globSync('**/*.*', { cwd: folder }).filter((path) => path !== 'README.md' && !path.startsWith('rules/'));
-  const named = [...readme.matchAll(/^\| `([^`]+\/[^`]+)` +\|/gm)].map(([, path]) => path);
-  expect(named.toSorted()).toEqual(files.toSorted());
-});
-
-test('content/README.md has the level and the title of every Sigma rule, and counts them', () => {
-  for (const { path, level, title } of sigmaRules) expect(readme).toContain(`| \`sigma/${path}\` | ${level} | ${title} |\n`);
-  const detections = sigmaRules.filter(({ detection }) => detection).length;
-  expect(readme).toContain(`${sigmaRules.length} rules in`);
-  expect(readme).toContain(`${detections} detections on single records, and ${sigmaRules.length - detections} correlations`);
-});
-
-test('content/README.md lists every detection rule of Kibana with its number, and counts them', () => {
-  const files = kibanaFiles(detectionRules);
-  const rulesOf = (name: string): readonly Record<string, string>[] =>
-    (files[name] ?? '').trimEnd().split('\n').map((line) => JSON.parse(line) as Record<string, string>); // prettier-ignore
-  const audit = rulesOf('detection-rules.ndjson');
-  const rules = [...audit, ...rulesOf('detection-rules-ledger.ndjson')];
-  expect(readme).toContain(`${audit.length} detection rules`);
-  const cells = (line: string): string => line.replaceAll(/ +/g, ' ');
-  for (const [number, { rule_id, type, severity, name }] of rules.entries())
-    expect(cells(readme)).toContain(`| ${number} | \`${rule_id ?? ''}\` | ${type ?? ''} | ${severity ?? ''} | ${name ?? ''} |`);
+  const found = globSync('**/*.*', { cwd: folder }).filter((path) => path !== 'README.md' && !isOfOneRule(path));
+  const named = [...read('README.md').matchAll(/^\| `([^`]+\/[^`]+)` +\|/gm)].map(([, path]) => path);
+  expect(named.toSorted()).toEqual(found.toSorted());
 });

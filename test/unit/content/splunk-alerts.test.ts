@@ -1,19 +1,14 @@
-/** content/splunk: the searches are those that `npm run content` writes, and fire as the rules that they are written from. */
+/** content/splunk: the searches fire as the rules that they are written from. */
 import { describe, expect, test } from 'vitest';
 import { evaluate } from '../../../src/detections/evaluate.ts';
 import type { Rule } from '../../../src/detections/rule.ts';
 import { rules } from '../../../tools/content/rules.ts';
-import { splunkFiles } from '../../../tools/content/splunk.ts';
 import type { Row } from '../../support/content/events.ts';
 import { documentOf } from '../../support/content/kibana-runs.ts';
 import { spl } from '../../support/content/spl.ts';
-import { atSearchTime, conf, read, savedSearch } from '../../support/content/splunk-app.ts';
+import { atSearchTime, conf, savedSearch } from '../../support/content/splunk-app.ts';
 import { msOf, splunkAlertsOf } from '../../support/content/splunk-runs.ts';
 import { eventsOf } from '../../support/detections/samples.ts';
-
-test.each(Object.entries(splunkFiles(rules)))('%s is as `npm run content` writes it', (path, text) => {
-  expect(read(path)).toBe(text);
-});
 
 const [minute, hour] = [60_000, 3_600_000];
 const nameOf = ({ id, dataset }: Rule): string => `DPAS${dataset === 'ledger' ? ' ledger' : ''}: ${id.replaceAll('-', '_')}`;
