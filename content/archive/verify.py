@@ -274,10 +274,10 @@ class Verification:
         signed = [found[:3] for found in signed]
         copy = Verification(self.store, self.keys).checkpoint('checkpoint', copy)
         self.copy = copy[:3] if copy and copy[3] else (None, 0, None)
-        if self.copy[1] > signed[-1][1]:
-            self.find('altered', 'checkpoints/%010d' % (last + 1), 'it is missing: "checkpoint" is signed for more lines')
+        if self.copy[1] > signed[-1][1]: self.find('altered', 'checkpoints/%010d' % (last + 1), 'it is missing: "checkpoint" is signed for more lines')
         elif self.copy != signed[-1] or not signed[1:]:
-            self.find('note', 'checkpoint', 'it is not a copy of the newest checkpoint with a number')
+            is_other = self.copy[0] == signed[-1][0] and self.copy not in signed
+            self.find(*('altered', 'checkpoint', 'it is signed for another history') if is_other else ('note', 'checkpoint', 'it is not a copy of the newest checkpoint'))
         keys = {('keys/%s+%s' % key[:2], key[3]) for key in self.keys}
         self.findings += [('note', name, 'no key of --key') for name in known('keys/') if (name, self.store.read(name)) not in keys]
         for name in known('segments/'): self.segments.setdefault(int(name[9:25]), []).append(name)

@@ -130,7 +130,7 @@ class KeySuccession {
 
 /**
  * Compares the copy of the newest checkpoint. It is no evidence, unless it is signed for a larger
- * tree: then checkpoints were removed.
+ * tree: then checkpoints were removed. Or for another tree: then the key signed two histories.
  * @param bytes  read before the checkpoints were listed: a daemon may add checkpoints meanwhile
  * @returns true when it is a copy: then tiles and entries of the newest checkpoint are stored too
  */
@@ -146,9 +146,12 @@ export function compareCopy(
   const newest = signed.at(-1);
   const isLarger = copy !== undefined && copy.size > (newest?.size ?? 0);
   if (isLarger) findings.altered(checkpointPath(last + 1), `it is missing: "checkpoint" is signed for ${copy.size} lines`);
-  const isCopy = copy !== undefined && newest?.size === copy.size && newest.origin === copy.origin && equal(newest.root, copy.root);
-  if (!isCopy && !isLarger) findings.note('checkpoint', 'it is not a copy of the newest checkpoint, and no evidence');
-  return isCopy;
+  if (isLarger) return false;
+  const original = signed.find(({ origin, size, root }) => origin === copy?.origin && size === copy.size && equal(root, copy.root));
+  if (copy && newest?.origin === copy.origin && !original)
+    findings.altered('checkpoint', 'it is signed, and the archive does not contain it');
+  else if (!newest || original !== newest) findings.note('checkpoint', 'it is not a copy of the newest checkpoint, and no evidence');
+  return newest !== undefined && original === newest;
 }
 
 /** The keys in an archive are only for convenience: an auditor uses trusted copies. */
