@@ -141,15 +141,19 @@ export class ContradictionCheck {
   async #recountExceeded({ shown }: Ends, signal: AbortSignal): Promise<void> {
     const { journal, sourceId, recount, suspensions } = this.#parts;
     const windows = new Map<Micros, { readonly window: LedgerWindow; readonly uids: Set<string> }>();
-    for (const { record } of shown) {
-      const window = record.time === undefined ? undefined : await journal.windowAt(sourceId, record.time);
+    let window: LedgerWindow | undefined;
+    for (const {
+      record: { time, uid },
+    } of shown) {
+      if (time === undefined) continue;
+      if (!window || time < window.from || time >= window.to) window = await journal.windowAt(sourceId, time);
       if (window?.state !== 'proven' || window.reason !== undefined) continue;
       const known = windows.get(window.from) ?? { window, uids: new Set() };
       windows.set(window.from, known);
-      known.uids.add(record.uid);
+      known.uids.add(uid);
     }
-    for (const { window, uids } of windows.values())
-      if (/* mutant: more-than-counted */ uids.size > window.records && !suspensions.current) await recount(window, signal);
+    for (const { window: counted, uids } of windows.values())
+      if (/* mutant: more-than-counted */ uids.size > counted.records && !suspensions.current) await recount(counted, signal);
   }
 
   async #noteOutside(ends: Ends, serverNow: Micros, signal: AbortSignal): Promise<void> {
