@@ -41,8 +41,9 @@ const day = 24 * hour;
  * @returns alerts in the order of their times; firings of a group that follow within the suppression are one alert
  */
 export function evaluate({ detect, exceptions }: Rule, events: readonly DetectionEvent[], lists: Lists, now: number): readonly Alert[] {
+  const excepted = Object.entries(exceptions);
   const isExcepted = ({ fields }: DetectionEvent): boolean =>
-    Object.entries(exceptions).some(([field, list]) => lists[list]?.has(fields[field] ?? '') === true);
+    excepted.some(([field, list]) => lists[list]?.has(fields[field] ?? '') === true);
   const counted = events.filter((event) => !isExcepted(event));
   return suppressed(firings(detect, counted, lists, now), suppressionOf(detect));
 }
@@ -121,7 +122,7 @@ function byGroup(
   for (const event of events) {
     const key = keyOf(event, fields);
     if (!key) continue;
-    const name = JSON.stringify(key);
+    const name = key.length === 1 ? String(key[0]) : JSON.stringify(key);
     const group = groups.get(name) ?? { key, events: [] };
     groups.set(name, group);
     group.events.push(event);
