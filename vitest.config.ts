@@ -31,6 +31,8 @@ const long = [...longOnly, ...longForms];
 export default defineConfig({
   test: {
     pool: 'forks',
+    // A larger young generation: a tenth less CPU time, most of it of the virtual-time tests.
+    execArgv: ['--max-semi-space-size=32'],
     // More workers than two cores need: end-to-end tests mostly wait, for polls, retries and programs that start.
     maxWorkers: hasServers ? 2 : 5,
     globalSetup: ['./test/support/shared-certificates.ts', './test/support/built-program.ts'],
