@@ -38,15 +38,15 @@ class Driver {
   }
 
   /** Sends all requests before it reads an answer: Python works while this process does. */
-  async ask(requests: readonly object[]): Promise<readonly Judgement[]> {
+  async ask<Answer = Judgement>(requests: readonly object[]): Promise<readonly Answer[]> {
     for (const request of requests) this.send(request);
-    const judgements: Judgement[] = [];
-    while (judgements.length < requests.length) {
+    const answers: Answer[] = [];
+    while (answers.length < requests.length) {
       const { done, value } = await this.#answers.next();
       if (done === true) throw new Error('verify-archives.py ended before it answered');
-      judgements.push(JSON.parse(value) as Judgement);
+      answers.push(JSON.parse(value) as Answer);
     }
-    return judgements;
+    return answers;
   }
 
   /** One call after another: `send` sets the archive for the calls of `ask` that follow. */
@@ -106,6 +106,14 @@ export async function secondProofCheck(proof: string, key: string): Promise<Judg
 export function verifyWithPython(...args: readonly string[]): { readonly code: number | null; readonly text: string } {
   const { status, stdout, stderr } = spawnSync('python3', [verifyProgram, ...args], { encoding: 'utf8' });
   return { code: status, text: stdout + stderr };
+}
+
+/** The same in the process of many tests: a start takes longer than the work. */
+export async function secondVerify(...args: readonly string[]): Promise<{ readonly code: number | null; readonly text: string }> {
+  const python = (driver ??= new Driver());
+  const [answer] = await python.inTurn(() => python.ask<readonly [code: number, text: string]>([{ arguments: args }]));
+  if (!answer) throw new Error('verify-archives.py gave no answer');
+  return { code: answer[0], text: answer[1] };
 }
 
 export function resultOf(judgement: Judgement): string {

@@ -4,9 +4,9 @@ Each line of standard input is a JSON object. {"files": {path: base64}, "key": t
 "removedBefore", "from", "to", "within", "keyUntil", "freshSince": microseconds, "witnesses": [key], "quorum": n, "former": files of the former archive}
 sets the archive and has no answer; {"changes": {path: base64 or null}} judges a changed copy of it, where "--since" is the checkpoint from elsewhere for this copy; {"proof": text, "key": text} judges a file of proofs. {"writes": [[path, base64]], "begin": n, "at": k, "end": m, "key": text} judges a directory
 that has the first n of these writes, and those up to m right before operation k of verify.py. The answer is one line: the severity and object of
-each finding, as JSON.
+each finding, as JSON. {"arguments": [text]} runs the command; its answer is the exit code, and what it prints.
 """
-import base64, importlib.util, io, json, os, sys, tempfile
+import base64, contextlib, importlib.util, io, json, os, sys, tempfile
 
 path = os.path.join(os.path.dirname(__file__), '../../content/archive/verify.py')
 spec = importlib.util.spec_from_file_location('verify', path)
@@ -82,8 +82,22 @@ def keys_of(request):
     return [verify.read_key(key) for key in request['key'].rstrip('\n').split('\n')]
 
 
+def run_command(arguments):
+    printed = io.TextIOWrapper(io.BytesIO(), 'utf-8', write_through=True)
+    with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(printed):
+        sys.argv = [path, *arguments]
+        try:
+            code = verify.main()
+        except SystemExit as end:
+            code = end.code
+    return code, printed.buffer.getvalue().decode()
+
+
 for line in sys.stdin:
     request = json.loads(line)
+    if 'arguments' in request:
+        print(json.dumps(run_command(request['arguments'])), flush=True)
+        continue
     if 'files' in request:
         files, keys, roots, now = decoded(request['files']), keys_of(request), request.get('roots'), request.get('now')
         others = [request.get(name) for name in ('removedBefore', 'from', 'to', 'within', 'keyUntil', 'freshSince')]
