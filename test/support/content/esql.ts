@@ -12,7 +12,8 @@ interface Expression {
 
 const units: Readonly<Record<string, number>> = { second: 1e3, minute: 60e3, hour: 3600e3, day: 86_400e3 };
 
-const listOf = (value: unknown): readonly unknown[] => (value === undefined || value === null ? [] : [value].flat());
+const listOf = (value: unknown): readonly unknown[] => (Array.isArray(value) ? value : isAbsent(value) ? [] : [value]);
+const isAbsent = (value: unknown): boolean => value === undefined || value === null || (Array.isArray(value) && value.length === 0);
 /** None, one value, or several: as a column has them. */
 const columnOf = (values: readonly unknown[]): unknown => (values.length > 1 ? values : values[0]);
 
@@ -152,7 +153,7 @@ class Parser {
     if (this.accept('is')) {
       const isNegated = this.accept('not');
       this.expect('null');
-      return { name: 'is', value: (row, rows) => listOf(left.value(row, rows)).length > 0 === isNegated };
+      return { name: 'is', value: (row, rows) => isAbsent(left.value(row, rows)) !== isNegated };
     }
     const operator = this.#tokens[this.#at] ?? '';
     const compare = comparisons[operator];
@@ -230,7 +231,7 @@ class Parser {
       return { name, value: (_, rows) => aggregate(rows.flatMap((row) => listOf(of(row, rows)))) };
     }
     if (name === 'coalesce')
-      return { name, value: (row, rows) => values.map((value) => value(row, rows)).find((found) => listOf(found).length > 0) };
+      return { name, value: (row, rows) => values.map((value) => value(row, rows)).find((found) => !isAbsent(found)) };
     if (name === 'case')
       return {
         name,
@@ -245,7 +246,7 @@ class Parser {
       name,
       value: (row, rows) => {
         const given = values.map((value) => value(row, rows));
-        return given.some((one) => listOf(one).length === 0) ? undefined : scalar(...(given as never[]));
+        return given.some(isAbsent) ? undefined : scalar(...(given as never[]));
       },
     };
   }
@@ -299,8 +300,11 @@ export function esql(text: string): Esql {
   });
   const run = (documents: readonly Row[], now: number, lookups: Lookups = {}): readonly Row[] => {
     clock = now;
-    const timeOf = (row: Row, field: string): object => (row[field] === undefined ? {} : { [field]: Date.parse(row[field] as string) });
-    const rows = documents.map((row): Row => ({ ...row, ...timeOf(row, '@timestamp'), ...timeOf(row, 'event.ingested') }));
+    const rows = documents.map((document): Row => {
+      const row: Record<string, unknown> = { ...document };
+      for (const field of ['@timestamp', 'event.ingested']) if (row[field] !== undefined) row[field] = Date.parse(row[field] as string);
+      return row;
+    });
     return steps.reduce<readonly Row[]>((current, step) => step(current, lookups), rows);
   };
   return { index, fields: [...fields], aggregates: commands.some((command) => /^stats\b/i.test(command)), run };
@@ -316,7 +320,11 @@ function stepOf(name: string, parser: Parser, computes: (column: string) => void
       const columns = parser.list(() => parser.column());
       for (const { name: column } of columns) computes(column);
       return (rows) =>
-        rows.map((row) => columns.reduce<Row>((all, { name: column, value }) => ({ ...all, [column]: value(all, []) }), row));
+        rows.map((row) => {
+          const all: Record<string, unknown> = { ...row };
+          for (const { name: column, value } of columns) all[column] = value(all, []);
+          return all;
+        });
     }
     case 'mv_expand': {
       const field = parser.word();
