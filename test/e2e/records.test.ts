@@ -116,7 +116,8 @@ test('any record is delivered once to each sink, and the daemon continues', { ti
     );
     const formats = ['ecs', 'cef', 'raw'];
     const sinks = formats.map((format) => ({ id: format, type: 'file', path: `./${format}.out`, format }));
-    configure(place, [sourceOf(service, ago(300_000), { closeDelay: '1s', recountAfter: ['1s'] })], sinks);
+    const source = sourceOf(service, ago(300_000), { closeDelay: '1s', recountAfter: ['1s'] });
+    configure(place, [source], sinks);
     const texts = odd();
     await service.add(texts);
     const daemon = new Daemon(place);
@@ -126,8 +127,18 @@ test('any record is delivered once to each sink, and the daemon continues', { ti
       files.every((file) => existsSync(file) && linesOf(file).length === linesOf(files[0] ?? '').length) ? true : undefined,
     );
     await daemon.ready(200);
+    // Nothing arrives again after a reload, an operation and a restart.
+    configure(place, [{ ...source, pollInterval: '2s' }], sinks);
+    daemon.signal('SIGHUP');
+    await daemon.logged('config.reloaded');
+    expect(await place.waybill('sources', 'retry', '--source', 'production')).toMatchObject({ code: 0 });
+    await daemon.logged('operation.performed');
     expect(daemon.log.filter(({ level }) => level === 'error')).toEqual([]);
     expect(await daemon.stop()).toMatchObject({ code: 0, signal: null });
+    const restarted = new Daemon(place);
+    await restarted.logged('state.opened');
+    await restarted.ready(200);
+    expect(await restarted.stop()).toMatchObject({ code: 0, signal: null });
 
     const truth = await service.truth();
     expect(truth).toEqual(expect.arrayContaining(texts));

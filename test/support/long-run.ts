@@ -15,6 +15,7 @@ export const isCanary = process.env['WAYBILL_CANARY'] !== undefined;
 
 /** Run by `test:long` alone: tests that end programs, need seconds of CPU, or wait for long. */
 export const longOnly = [
+  'test/contract/archive-commands-s3.test.ts',
   'test/contract/archive/hostile-archives.test.ts',
   'test/contract/archive/prove.test.ts',
   'test/contract/archive/tampering.test.ts',
@@ -23,6 +24,7 @@ export const longOnly = [
   'test/contract/sinks/archive-kill.test.ts',
   'test/contract/sinks/archive-s3.test.ts',
   'test/contract/sinks/archive-time-stamps.test.ts',
+  'test/contract/sinks/archive-witness-kill.test.ts',
   'test/contract/sinks/file-kill.test.ts',
   'test/documented-examples.test.ts',
   'test/e2e/access.test.ts',
@@ -40,7 +42,9 @@ export const longOnly = [
   'test/e2e/log-level.test.ts',
   'test/e2e/log-reader.test.ts',
   'test/e2e/many.test.ts',
+  'test/e2e/machine.test.ts',
   'test/e2e/migrating.test.ts',
+  'test/e2e/moved.test.ts',
   'test/e2e/network.test.ts',
   'test/e2e/on-demand.test.ts',
   'test/e2e/open-files.test.ts',
@@ -71,9 +75,12 @@ export const longOnly = [
 
 /** Tests that both runs include. Each does more in `test:long`: by this file, or `isVariant` of a sink suite. */
 export const longForms = [
+  'test/contract/archive/foreign-answers.test.ts',
+  'test/contract/archive/growing.test.ts',
   'test/contract/archive/writer.test.ts',
   'test/contract/cli/adding-a-command.test.ts',
   'test/contract/sinks/archive-power-cut.test.ts',
+  'test/contract/sinks/archive-witnesses.test.ts',
   'test/contract/sinks/elasticsearch.test.ts',
   'test/contract/sinks/file-rotation.test.ts',
   'test/contract/sinks/kafka.test.ts',
@@ -92,12 +99,14 @@ export const longForms = [
   'test/unit/collect/suspension.test.ts',
   'test/unit/config/fuzz.test.ts',
   'test/unit/config/load.test.ts',
+  'test/unit/content/kibana-rules.test.ts',
   'test/unit/daemon/source.test.ts',
   'test/unit/deliver/crash.test.ts',
   'test/unit/encode/any-record.test.ts',
   'test/unit/encode/ecs-bytes.test.ts',
   'test/unit/errors/secrets.test.ts',
   'test/unit/journal/damage.test.ts',
+  'test/unit/journal/shared-transactions.test.ts',
   'test/unit/normalize/privacy-rules.test.ts',
   'test/unit/record/read.test.ts',
   'test/unit/sink/syslog-frames.test.ts',

@@ -10,6 +10,7 @@ import type { Clock } from '../../../src/model/time.ts';
 import { archive } from '../../../src/sink/archive/index.ts';
 import { bucketTarget } from '../../../src/sink/archive/settings.ts';
 import { keyFrom, openWriter, recordLine, start, through, windowLines, writeArchive } from '../../support/archive.ts';
+import { sized } from '../../support/long-run.ts';
 import { S3Model } from '../../support/sinks/s3-model.ts';
 
 /** Pauses between attempts take no time. */
@@ -94,15 +95,18 @@ test('a page in place of the response to each write of a segment loses nothing',
   await write();
   const writer = await openWriter(store, 'more');
   model.asked.length = 0;
-  for (let at = 0; ; at += 1) {
+  let appended = 0;
+  for (let at = 0; ; at += sized(3, 1)) {
     let puts = 0;
     model.fault = ({ method }) => (method === 'PUT' && (puts += 1) === at + 1 ? 'text' : undefined);
-    await writer.append([recordLine(13 + at, start)], through(13 + at));
+    await writer.append([recordLine(13 + appended, start)], through(13 + appended));
+    appended += 1;
     model.fault = () => undefined;
-    expect(await verify()).toMatchObject({ result: 'intact', records: 10 + at, findings: [] });
+    expect(await verify()).toMatchObject({ result: 'intact', records: 9 + appended, findings: [] });
     if (at >= puts) break;
   }
-  expect(model.files(`${prefix}segments/`).size).toBeGreaterThan(3 + 4);
+  expect(model.files(`${prefix}segments/`).size).toBe(3 + appended);
+  expect(appended).toBeGreaterThan(sized(2, 4));
 });
 
 test.each(['text', 'tagged', 'blank', 201, 204, 206] as const)('a %s response to a read is not what the object has', async (fault) => {
@@ -126,7 +130,7 @@ test.each(['text', 'xhtml', 'tagged', 'untokened'] as const)('a %s response to a
   expect(paths).toHaveLength(model.versions.size);
   const pages = model.asked.length;
   expect(pages).toBeGreaterThan(3);
-  for (let at = 1; at <= pages; at += 1) {
+  for (let at = 1; at <= pages; at += sized(3, 1)) {
     let lists = 0;
     model.fault = () => ((lists += 1) === at ? fault : undefined);
     expect(await listed()).toEqual(paths);
@@ -152,7 +156,7 @@ test.each(['xhtml', 'tagged'] as const)(
     expect(new Set(model.asked.map(({ key }) => key.slice(prefix.length).split('/')[0]))).toEqual(
       new Set(['', 'checkpoints', 'checkpoint', 'segments', 'tile', 'keys']),
     );
-    for (let at = 1; at <= requests; at += 1) {
+    for (let at = 1; at <= requests; at += sized(5, 1)) {
       let count = 0;
       model.fault = () => ((count += 1) === at ? fault : undefined);
       expect(await verify()).toMatchObject({ result: 'intact', records: 9, findings: [] });

@@ -8,6 +8,7 @@ import type { LeftOut } from '../../../src/archive/prove.ts';
 import { formatVerifier, parseVerifier, signerOf } from '../../../src/archive/signed-note.ts';
 import { verifyArchive } from '../../../src/archive/verify/verify.ts';
 import { keyFrom, MemoryStore, recordLine, start, windowLines, writeArchive } from '../../support/archive.ts';
+import { sized } from '../../support/long-run.ts';
 import { growingArchives, hasPython, resultOf } from '../../support/second-verifier.ts';
 
 type Write = readonly [path: string, bytes: Buffer];
@@ -73,9 +74,12 @@ class GrowingStore extends MemoryStore {
   }
 }
 
+/** Between two tried numbers of writes. */
+const step = sized(3, 1);
+
 /** From the second segment on, any write can be the last one before the reader starts; then two segments follow. */
 async function whileGrowing(work: (store: GrowingStore) => Promise<void>): Promise<void> {
-  for (let begin = segments[1] ?? 0; begin < (segments[3] ?? 0); begin += 1)
+  for (let begin = segments[1] ?? 0; begin < (segments[3] ?? 0); begin += step)
     for (const end of [segments[4] ?? 0, writes.length])
       for (let at = 0, isGrown = true; isGrown; at += 1) {
         const store = new GrowingStore(begin, at, end);
@@ -105,7 +109,7 @@ test('verify finds no alteration', async () => {
 
 test.skipIf(!hasPython)('verify.py finds no alteration', async () => {
   const cases: { begin: number; at: number; end: number }[] = [];
-  for (let begin = segments[1] ?? 0; begin < (segments[3] ?? 0); begin += 1)
+  for (let begin = segments[1] ?? 0; begin < (segments[3] ?? 0); begin += step)
     for (const end of [segments[4] ?? 0, writes.length]) for (let at = 0; at < 40; at += 1) cases.push({ begin, at, end });
   const judgements = await growingArchives(writes, key, cases);
   expect(

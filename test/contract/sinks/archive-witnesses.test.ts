@@ -13,6 +13,7 @@ import { archive } from '../../../src/sink/archive/index.ts';
 import { ArchiveSink } from '../../../src/sink/archive/sink.ts';
 import { keyFrom, MemoryStore, seededBytes } from '../../support/archive.ts';
 import { publicKeyIn } from '../../support/archive-files.ts';
+import { isLong } from '../../support/long-run.ts';
 import { temporary } from '../../support/model-journal.ts';
 import { batchOf, contextOf, messages, ModelKept } from '../../support/sinks/sink-batches.ts';
 import { VirtualClock } from '../../support/virtual-clock.ts';
@@ -91,7 +92,8 @@ describe('a checkpoint', () => {
     expect(await held.text()).toBe(rig.text(path));
   });
 
-  test('is cosigned at most once a minute, and then the newest one, also after a restart of either side', async () => {
+  test('is cosigned at most once a minute, and then the newest one, also after a restart of either side', async ({ skip }) => {
+    skip(!isLong, 'npm run test:long runs it');
     const rig = await begun();
     const folder = temporary();
     const parts = { folder, archives: [rig.key] };
@@ -166,7 +168,8 @@ describe('a witness refuses', () => {
     expect(witness.stderr()).toMatch(/^refused: "waybill\/.*" does not extend what was cosigned/m);
   });
 
-  test('an archive whose key it does not know', async () => {
+  test('an archive whose key it does not know', async ({ skip }) => {
+    skip(!isLong, 'npm run test:long runs it');
     const rig = await begun();
     const origin = rig.key.split('+')[0] ?? '';
     const folder = temporary();
@@ -180,7 +183,8 @@ describe('a witness refuses', () => {
       .toEqual(['404', '403']);
   });
 
-  test('to begin without its state, to use the state of another key, and to begin twice', async () => {
+  test('to begin without its state, to use the state of another key, and to begin twice', async ({ skip }) => {
+    skip(!isLong, 'npm run test:long runs it');
     const rig = await begun();
     const folder = temporary();
     const parts = { folder, archives: [rig.key] };

@@ -9,7 +9,7 @@ import { begun } from '../../support/collect/running.ts';
 import type { Running } from '../../support/collect/running.ts';
 import { appended, owned } from '../../support/collect/world.ts';
 import type { Options } from '../../support/collect/world.ts';
-import { isLong } from '../../support/long-run.ts';
+import { isLong, sized } from '../../support/long-run.ts';
 import { recordText } from '../../support/records.ts';
 
 interface Closed {
@@ -62,10 +62,10 @@ const zones = [
   ['Pacific/Chatham', '13 h 45 min ahead of UTC', 13.75 * hour],
 ] as const;
 
-test.each(zones.filter((_, i) => isLong || i % 3 === 0))(
+test.each(zones.filter((_, i) => isLong || i === 3))(
   'a filter that reads times as in %s is named (%s), and no window is proven before it is right',
   async (_, words, offset) => {
-    for (const sortsDescending of [true, false]) {
+    for (const sortsDescending of [false, true].slice(0, sized(1, 2))) {
       const it = await twoDays({ reads: (time) => time + offset, sortsDescending });
       // The clock of the service is known after five minutes.
       await it.runUntil(it.source.now() + 7 * minute);
@@ -79,23 +79,28 @@ test.each(zones.filter((_, i) => isLong || i % 3 === 0))(
   },
 );
 
-test.each([
+const changes = [
   ['a zone in the west', -4 * hour],
   ['a zone in the east', 10.5 * hour],
   ['an hour of daylight saving', hour],
-])('a filter that begins to read another zone while the program runs (%s) proves no window with it', async (_, offset) => {
-  const it = await twoDays();
-  await it.runUntil(it.source.now() + 2 * hour);
-  const before = proven(it).length;
-  expect(before).toBeGreaterThan(8);
-  it.source.switches.reads = (time) => time + offset;
-  await it.runUntil(it.source.now() + 20 * minute);
-  expect(suspension(it)).toMatchObject({ reason: 'filter' });
-  await it.runUntil(it.source.now() + 2 * hour);
-  expect(falsely(it)).toEqual([]);
-  it.source.switches.reads = (time) => time;
-  await expectHealed(it);
-});
+] as const;
+
+test.each(changes.slice(0, sized(1, 3)))(
+  'a filter that begins to read another zone while the program runs (%s) proves no window with it',
+  async (_, offset) => {
+    const it = await twoDays();
+    await it.runUntil(it.source.now() + 2 * hour);
+    const before = proven(it).length;
+    expect(before).toBeGreaterThan(8);
+    it.source.switches.reads = (time) => time + offset;
+    await it.runUntil(it.source.now() + 20 * minute);
+    expect(suspension(it)).toMatchObject({ reason: 'filter' });
+    await it.runUntil(it.source.now() + 2 * hour);
+    expect(falsely(it)).toEqual([]);
+    it.source.switches.reads = (time) => time;
+    await expectHealed(it);
+  },
+);
 
 test('a filter that becomes right during the search for its offset is not accused', async () => {
   const it = await twoDays({ reads: (time) => time + hour });

@@ -11,6 +11,7 @@ import { esql } from '../../support/content/esql.ts';
 import type { Row } from '../../support/content/events.ts';
 import { alertsOf, documentOf, msOf, type KibanaRule } from '../../support/content/kibana-runs.ts';
 import { kql } from '../../support/content/kql.ts';
+import { sized } from '../../support/long-run.ts';
 import { eventsOf } from '../../support/detections/samples.ts';
 
 const shipped = (name: string): string => readFileSync(new URL(`../../../content/kibana/${name}`, import.meta.url), 'utf8');
@@ -200,7 +201,7 @@ describe.each(rules)('$id', (rule) => {
 
   // Kibana makes an alert of each document, and EQL counts documents: content/README.md says so.
   unless(form.type !== 'esql')('counts records received twice once', () => {
-    for (const acts of [attack, ...rule.quiet]) {
+    for (const acts of [attack, ...rule.quiet].slice(0, sized(1, Infinity))) {
       const own = eventsOf(acts, rule);
       const twice = own.flatMap((event) => [documentOf(event, event.at + 12_000), documentOf(event, event.at + 30_000)]);
       expect(alertsOf(form, twice, indices)).toHaveLength(evaluate(rule, own, lists, own.at(-1)?.at ?? 0).length);

@@ -180,7 +180,7 @@ const scenarios: readonly Scenario[] = [
 
 test.each(scenarios)('$name: nothing is lost at a power cut at any moment', async (scenario) => {
   const moments = new Set<string>();
-  for (let fatal = 1; ; fatal += sized(3, 1)) {
+  for (let fatal = 1; ; fatal += sized(7, 1)) {
     const { names, wasFatal } = await twoLives(scenario, fatal);
     for (const name of names) moments.add(name);
     if (!wasFatal) break;
@@ -230,7 +230,7 @@ async function replayInTwoLives(scenario: Scenario, fatal: number): Promise<{ na
 
 test.each(scenarios)('$name: a replay continues after a power cut at any moment, exactly where it stopped', async (scenario) => {
   const moments = new Set<string>();
-  for (let fatal = 1; ; fatal += sized(3, 1)) {
+  for (let fatal = 1; ; fatal += sized(7, 1)) {
     const { names, wasFatal } = await replayInTwoLives(scenario, fatal);
     for (const name of names) moments.add(name);
     if (!wasFatal) break;
