@@ -138,7 +138,10 @@ function shortened(group: readonly string[]): string {
   const more = columns
     .filter((field) => (field === 'user' || field === 'object') && !isOne(field))
     .map((field) => `more_${field}s=if(mvcount(${field}) > 10, mvcount(${field}) - 10, 0)`);
-  return `eval ${[...more, ...columns.map((field) => `${field}=mvindex(${field}, 0, ${isOne(field) ? 0 : 9})`)].join(', ')}`;
+  // An index behind the last value makes the result null.
+  const first = (field: string): string =>
+    isOne(field) ? `mvindex(${field}, 0)` : `if(mvcount(${field}) > 10, mvindex(${field}, 0, 9), ${field})`;
+  return `eval ${[...more, ...columns.map((field) => `${field}=${first(field)}`)].join(', ')}`;
 }
 
 const times = 'min(_time) AS started max(_time) AS ended';

@@ -51,7 +51,9 @@ const functions: Readonly<Record<string, (...values: readonly unknown[]) => unkn
   mvappend: (...values) => fieldOf(values.flatMap(listOf)),
   mvdedup: (value) => fieldOf([...new Set(listOf(value))]),
   mvcount: (value) => (value === undefined ? undefined : listOf(value).length),
-  mvindex: (value, from, to = from) => fieldOf(listOf(value).slice(Number(from), Number(to) + 1)),
+  // An index behind the last value makes the result null.
+  mvindex: (value, from, to = from) =>
+    Number(to) < listOf(value).length ? fieldOf(listOf(value).slice(Number(from), Number(to) + 1)) : undefined,
   split: (value, separator) => (value === undefined ? undefined : fieldOf(textOf(value).split(textOf(separator)))),
   coalesce: (...values) => values.find((value) => value !== undefined),
   if: (condition, yes, no) => (condition === true ? yes : no),
