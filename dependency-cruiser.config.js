@@ -245,6 +245,12 @@ export default {
       from: { path: '^test/e2e/' },
       to: { path: '^(src|bench)/' },
     },
+    {
+      name: 'generators of content read the rules only',
+      severity: 'error',
+      from: { path: '^tools/' },
+      to: { path: '^(src|test|bench)/', pathNot: '^src/detections/' },
+    },
   ],
   options: {
     doNotFollow: { path: 'node_modules' },

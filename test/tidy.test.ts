@@ -18,7 +18,7 @@ interface SourceFile {
   readonly text: string;
 }
 
-const files = sourceFiles('src').concat(sourceFiles('test'), sourceFiles('bench'));
+const files = sourceFiles('src').concat(sourceFiles('test'), sourceFiles('bench'), sourceFiles('tools'));
 
 describe('files', () => {
   it('are no grab-bags', () => {

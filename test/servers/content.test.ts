@@ -144,13 +144,13 @@ describe('Sigma rules, converted by sigma-cli', () => {
     }
   });
 
-  test.each([
+  test.for([
     ['kusto', 'cef', 'rules'],
     ['opensearch_lucene', 'ecs', 'rules'],
     ['lucene', 'leef', 'rules'],
     ['eql', 'ecs', 'ordered/correlation_dpas_open_denied_then_allowed.yml'],
-  ])('convert for %s with the pipeline %s', (target, pipeline, path) => {
-    if (noSigma !== undefined) return;
+  ] as const)('convert for %s with the pipeline %s', { timeout: 300_000 }, ([target, pipeline, path], { skip }) => {
+    if (noSigma !== undefined) return skip(noSigma);
     const queries = converted(target, pipeline, path).filter((query) => query !== '');
     expect(queries.length).toBeGreaterThan(0);
     // No name of the service is left.
