@@ -6,12 +6,13 @@
 import { generateKeyPairSync } from 'node:crypto';
 import { readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { GetObjectLegalHoldCommand, ListObjectsV2Command } from '@aws-sdk/client-s3';
 import { expect, test } from 'vitest';
 import { archivedRecords, publicKeyPath } from '../support/archive-files.ts';
 import { ago, caughtUp, configure, Daemon, settled, sourceOf } from '../support/e2e-daemon.ts';
 import { compare, exactlyOnce } from '../support/e2e-oracle.ts';
-import { inPlace, pause, until } from '../support/e2e-place.ts';
+import { inPlace, pause, until, type Place } from '../support/e2e-place.ts';
 import { Service } from '../support/e2e-service.ts';
 import { hasPython, verifyWithPython } from '../support/second-verifier.ts';
 import { s3Missing, S3Server } from '../support/servers/s3-server.ts';
@@ -22,6 +23,7 @@ const kills = Number(process.env['WAYBILL_SERVER_KILLS'] ?? 10);
 const history = 400;
 const batch = 25;
 const patient = 300_000;
+const preload = fileURLToPath(new URL('../support/kill-at.ts', import.meta.url));
 
 test(
   `${kills} kills of the daemon: each record once in the bucket, and the archive is intact`,
@@ -124,6 +126,99 @@ test(
       expect(await daemon.logged('archive.removal_failed', patient)).toMatchObject({ sink: 'archive' });
       expect((await place.waybill('archive', 'verify', '--sink', 'archive')).code).toBe(0);
       expect(await daemon.stop()).toMatchObject({ code: 0 });
+    });
+  },
+);
+
+/** Of a program that is killed before its `change`th request that changes the bucket. */
+const killedAt = (change: number): Record<string, string> => ({ NODE_OPTIONS: `--import ${preload}`, KILL_AT: String(change) });
+
+test(
+  'a hold, a release and a prune that are killed before each request and run again: the archive verifies, and they complete',
+  { timeout: 900_000 },
+  async ({ skip }) => {
+    if (missing !== undefined) return skip(missing);
+    await using server = await S3Server.start('versitygw');
+    await server.createBucket('held');
+    await server.createBucket('plain', false);
+    const { accessKeyId, secretAccessKey } = S3Server;
+    const archived = async (place: Place, bucket: string, objectLock: string): Promise<void> => {
+      const service = await Service.start(place, '--records', '100', '--span', '9m');
+      writeFileSync(place.path('key.pem'), generateKeyPairSync('ed25519').privateKey.export({ format: 'pem', type: 'pkcs8' }));
+      const s3 = { bucket, prefix: 'production', region: 'us-east-1', endpoint: server.endpoint, objectLock, accessKeyId, secretAccessKey };
+      const archive = { id: 'archive', type: 'archive', signingKey: '${file:./key.pem}', batch: { maxRecords: 20, maxWait: '200ms' } };
+      configure(place, [sourceOf(service, ago(600_000))], [{ ...archive, s3 }]);
+      const daemon = new Daemon(place);
+      await caughtUp(daemon, service, patient);
+      expect(await daemon.stop()).toMatchObject({ code: 0 });
+    };
+    const segments = async (bucket: string): Promise<string[]> => {
+      const { Contents = [] } = await server.s3.send(new ListObjectsV2Command({ Bucket: bucket, Prefix: 'production/segments/' }));
+      return Contents.map(({ Key = '' }) => Key);
+    };
+    const isHeld = async (Key: string): Promise<boolean> => {
+      const answer = await server.s3.send(new GetObjectLegalHoldCommand({ Bucket: 'held', Key })).catch(() => undefined);
+      return answer?.LegalHold?.Status === 'ON';
+    };
+    const verified = async (place: Place): Promise<string> => {
+      const { code, stdout } = await place.waybill('archive', 'verify', '--sink', 'archive');
+      expect(code, stdout).toBe(0);
+      return stdout;
+    };
+
+    await inPlace('archive-bucket-hold-kills', async (place) => {
+      await archived(place, 'held', '1d');
+      const old = await segments('held');
+      const run = ['--sink', 'archive', '--case', '2026-114', '--yes'];
+      for (const [args, held, order] of [
+        [['--from', '2020-01-01'], old.length, 'archive hold'],
+        [['--release'], 0, 'archive release'],
+      ] as const) {
+        let change = 1;
+        for (let isKilled = true; isKilled; change += 1) {
+          // A killed program has no exit code.
+          const { code, stderr } = await place.waybillWith(killedAt(change), 'archive', 'hold', ...run, ...args);
+          expect([null, 0], stderr).toContain(code);
+          isKilled = code === null;
+          await verified(place);
+        }
+        process.stderr.write(`hold ${args[0]}: ${change - 2} kills\n`);
+        expect(change).toBeGreaterThan(old.length);
+        expect((await Promise.all(old.map(isHeld))).filter(Boolean)).toHaveLength(held);
+        const daemon = new Daemon(place);
+        await until('the signed order', patient, async () => (await place.waybill('archive', 'export', '--sink', 'archive')).stdout.includes(order) || undefined); // prettier-ignore
+        expect(await daemon.stop()).toMatchObject({ code: 0 });
+      }
+    });
+
+    await inPlace('archive-bucket-prune-kills', async (place) => {
+      await archived(place, 'plain', 'none');
+      const before = new Date().toISOString();
+      const old = await segments('plain');
+      let last = '';
+      let change = 0;
+      for (let isKilled = true; isKilled;) {
+        const pruned = await place.waybill('archive', 'prune', '--sink', 'archive', '--before', before, '--reason', '13 months', '--yes');
+        expect(pruned.code, pruned.stderr).toBe(0);
+        place.environment = killedAt((change += 1));
+        const daemon = new Daemon(place);
+        place.environment = {};
+        let signal: string | null | undefined;
+        void daemon.ended.then((ended) => (signal = ended.signal));
+        const isLeft = async (): Promise<boolean> => (await segments('plain')).filter((each) => old.includes(each)).length > 1;
+        await until(
+          () => `the kill\n${daemon.words()}`,
+          patient,
+          async () => signal !== undefined || !(await isLeft()) || undefined,
+        );
+        if (signal === undefined) await daemon.stop();
+        isKilled = (await daemon.ended).signal === 'SIGKILL';
+        last = await verified(place);
+      }
+      process.stderr.write(`prune: ${change - 1} kills\n`);
+      expect(change).toBeGreaterThan(4);
+      expect((await segments('plain')).filter((each) => old.includes(each))).toHaveLength(1);
+      expect(last).toMatch(/operation \d+ removed it: .*13 months/);
     });
   },
 );

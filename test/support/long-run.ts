@@ -28,6 +28,7 @@ export const longOnly = [
   'test/contract/sinks/file-kill.test.ts',
   'test/documented-examples.test.ts',
   'test/e2e/access.test.ts',
+  'test/e2e/archive-prune-kills.test.ts',
   'test/e2e/archive-prune.test.ts',
   'test/e2e/archive-replaced.test.ts',
   'test/e2e/archive-replay.test.ts',
