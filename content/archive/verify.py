@@ -1,14 +1,15 @@
 #!/usr/bin/env python3
-"""Verifies an archive of Waybill, without Waybill. It needs Python 3.9 with its standard library, and OpenSSL 3.0, or newer ones. A key file has one key a
+"""Verifies an archive of Waybill, without Waybill. It needs Python 3.9 or newer with its standard library, and openssl for --timestamp-ca. A key file has one key a
 line: name+id+base64 (C2SP signed-note). --since is a checkpoint that was stored elsewhere. --former is the archive whose last checkpoint the first line names.
 --timestamp-ca has the roots of time-stamping authorities in PEM. --witness is a key file of witnesses, and --quorum the number of them that must have cosigned.
 --proof is a file of "waybill archive prove" or "export", checked without the archive. It ends at the first altered checkpoint or segment. Exit codes: 0 intact;
 1 altered or missing; 2 wrong usage; 3 something cannot be proven."""
-import argparse, base64, bisect, calendar, collections, datetime, functools, hashlib, json, math, os, pathlib, re, struct, subprocess, sys, tempfile, time, zlib
+import argparse, base64, bisect, calendar, collections, datetime, functools, hashlib, itertools, json, math, os, pathlib, re, struct, subprocess, sys, tempfile, time, zlib
 
 TIME = re.compile(r'([0-9]{4}-[0-9]{2}-[0-9]{2}T[0-2][0-9]:[0-9]{2}:[0-9]{2})(?:\.([0-9]+))?(Z|[+-](?:[01][0-9]|2[0-3]):[0-5][0-9])?')
 CHECKPOINT = re.compile('([^\n]+)\n(0|[1-9][0-9]{0,14})\n([A-Za-z0-9+/]{42}[AEIMQUYcgkosw048]=)')
 SIGNATURE = re.compile('\u2014 ([^\\s+]+) ([A-Za-z0-9+/]{7,}={0,2})')
+PROOF = re.compile('"waybill-proof/[12]"')
 PART = re.compile(r'(checkpoints|segments|tile|keys|timestamps|cosignatures)(/|\Z)')
 KNOWN = re.compile(r'(?as)checkpoint|(keys|tile)/.*|segments/\d{16}-[0-9a-f]{64}\.ndjson\.gz|checkpoints/(?!0{10})\d{10}|timestamps/(?!0{10})\d{10}\.tsr'
                    r'|cosignatures/(?!0{10})\d{10}-[0-9a-f]{8}')
@@ -20,8 +21,8 @@ WRONG = (LookupError, TypeError, AttributeError, ValueError, RecursionError, str
 
 sha256 = lambda data: hashlib.sha256(data).digest()
 
-def need(condition, reason, error=ValueError):
-    if not condition: raise error(reason)
+def need(condition, reason):
+    if not condition: raise ValueError(reason)
 
 class Directory(type(pathlib.Path())):
     def read(self, path):  # None for anything but a regular file, and for a file that is larger than any of an archive.
@@ -52,13 +53,11 @@ class Log(list):  # The tree of RFC 6962 in tiles of 256 hashes (C2SP tlog-tiles
 
     def root(self):
         part = []
-        for row in self[1:]:
-            part = [join(tail)] if (tail := row[len(row) - len(row) % 256:] + part) else []
+        for row in self[1:]: part = [join(tail)] if (tail := row[len(row) - len(row) % 256:] + part) else []
         return part[0] if part else sha256(b'')
 
 def unbase64(text):
-    data = base64.b64decode(text, validate=True)
-    need(base64.b64encode(data).decode() == text, 'it is not base64')
+    need(base64.b64encode(data := base64.b64decode(text, validate=True)).decode() == text, 'it is not base64')
     return data
 
 def read_key(text, kind=1):  # Of kind 1 the key of an archive, of kind 4 the key of a witness.
@@ -66,18 +65,41 @@ def read_key(text, kind=1):  # Of kind 1 the key of an archive, of kind 4 the ke
     data = unbase64(data)
     is_key = name and len(data) == 33 and data[0] == kind and sha256(name.encode() + b'\n' + data)[:4].hex() == identity
     need(is_key, '"%s" is not name+id+base64 of an Ed25519 key of type %d' % (text, kind))
-    return name, identity, bytes.fromhex('302a300506032b6570032100') + data[1:], text.encode() + b'\n', kind
+    return name, identity, data[1:], text.encode() + b'\n', kind
 
 def openssl(command, at=0, **files):  # Runs openssl in a folder with these files; {} stands for a time. Returns what it prints.
     with tempfile.TemporaryDirectory() as folder:
         for name, data in files.items(): pathlib.Path(folder, name).write_bytes(data)
         return subprocess.run(['openssl', *command.format(int(at)).split()], cwd=folder, capture_output=True).stdout.decode(errors='replace')
 
+P, ORDER = 2 ** 255 - 19, 2 ** 252 + 27742317777372353535851937790883648493  # Of the field, and of the base point, of Ed25519 (RFC 8032, section 5.1).
+D, BASE = -121665 * pow(121666, -1, P) % P, b'\x58' + b'\x66' * 31
+
+def add(a, b):  # Two points of the curve as (X, Y, Z, T): x is X/Z, y is Y/Z, and x*y is T/Z.
+    minus, plus, product, twice = (a[1] - a[0]) * (b[1] - b[0]), (a[1] + a[0]) * (b[1] + b[0]), 2 * D * a[3] * b[3], 2 * a[2] * b[2]
+    return (plus - minus) * (twice - product) % P, (twice + product) * (plus + minus) % P, (twice - product) * (twice + product) % P, (plus - minus) * (plus + minus) % P
+
 @functools.cache
-def is_signed(key, text, signature):
-    printed = openssl('pkeyutl -verify -pubin -keyform DER -inkey key -rawin -in text -sigfile signature', key=key, text=text, signature=signature)
-    need('Signature Verif' in printed, 'openssl cannot check signatures of Ed25519: version 3.0 or newer is needed', OSError)
-    return 'Verified Successfully' in printed
+def multiples(data):  # Row i has j * 256**i times the point of these bytes: y, and the lowest bit of x (section 5.1.3).
+    y = int.from_bytes(data, 'little') % 2 ** 255
+    square = (y * y - 1) * pow(D * y * y + 1, -1, P) % P
+    x = pow(square, (P + 3) // 8, P)
+    x = x if x * x % P == square else x * pow(2, P // 4, P) % P
+    need(x * x % P == square, 'the key is not a point of the curve')
+    x, rows = x if x % 2 == data[31] >> 7 else P - x, []
+    for _ in range(32):
+        point = add(rows[-1][255], rows[-1][1]) if rows else (x, y, 1, x * y % P)
+        rows.append(list(itertools.accumulate([point] * 255, add, initial=(0, 1, 1, 0))))
+    return rows
+
+@functools.cache
+def is_signed(key, text, signature):  # R is S times the base point, less the hash times the point of the key (section 5.1.7).
+    if len(signature) != 64 or (s := int.from_bytes(signature[32:], 'little')) >= ORDER: return False
+    total, hashed = (0, 1, 1, 0), int.from_bytes(hashlib.sha512(signature[:32] + key + text).digest(), 'little') % ORDER
+    for number, point in (s, BASE), (hashed, key[:31] + bytes([key[31] ^ 128])):
+        for digit, row in zip(number.to_bytes(32, 'little'), multiples(point)): total = add(total, row[digit])
+    x, y = (each * pow(total[2], -1, P) % P for each in total[:2])
+    return (y | x % 2 << 255).to_bytes(32, 'little') == signature[:32]
 
 def is_valid(key, text, signature):  # A witness signs the time too, which precedes the signature: seconds in 8 bytes (C2SP tlog-cosignature).
     if key[4] == 1: return is_signed(key[2], text, signature)
@@ -100,8 +122,7 @@ def moment(text):  # Microseconds since 1970, cut, and the text in UTC with all 
     try:
         clock, fraction, zone = TIME.fullmatch(text).groups()
         found = datetime.datetime.fromisoformat(re.sub(':60$', ':59', clock) + (zone or 'Z').replace('Z', '+00:00'))
-    except (AttributeError, TypeError, ValueError):
-        return None
+    except (AttributeError, TypeError, ValueError): return None
     at = int(found.timestamp()) * 1_000_000 + (999_999 if clock.endswith(':60') else int((fraction or '')[:6].ljust(6, '0')))
     second = found.astimezone(datetime.timezone.utc).isoformat()[:17] + clock[17:]
     digits = (fraction or '').rstrip('0')
@@ -113,9 +134,7 @@ whole = lambda digits: float(digits) if float(digits) % 1 else int(float(digits)
 load = functools.partial(json.loads, parse_constant={}.__getitem__)
 parse = functools.partial(load, parse_int=lambda digits: int(digits[:99]), parse_float=whole)
 
-def once(pairs):  # An object whose keys differ.
-    need(len(dict(pairs)) == len(pairs), 'a key is there twice')
-    return dict(pairs)
+once = lambda pairs: need(len(dict(pairs)) == len(pairs), 'a key is there twice') or dict(pairs)
 
 class Digits(str): pass  # A number of a record, as it is written there.
 
@@ -129,18 +148,15 @@ def part(value):  # The text of a field, after its length.
 
 def read_record(source, text):  # Its time, its uid by docs/formats.md ("Identity"), and whether a key is there twice; None for what cannot be told.
     twice = []
-    def pairs(found):
-        len(members := dict(found)) == len(found) or twice.append(found)
-        return members
+    pairs = lambda found: twice.append(len(dict(found)) < len(found)) or dict(found)
     try:
         record = load(text.decode('utf-8', 'replace'), object_pairs_hook=pairs, parse_int=Digits, parse_float=Digits)
         need(type(record) is dict and depth(record) <= 64, 'it is not a record')
-    except WRONG:
-        return None, None, False
+    except WRONG: return None, None, False
     number, at, *others = map(record.get, ('logId', 'logTimestamp', 'actionAttempted', 'result', 'resultReason'))
     at, text = moment(at) or (None, at)
     is_told = number is not None and not (type(number) is str and BLANK.fullmatch(number)) and not any(type(each) in (dict, list) for each in (number, text, *others))
-    return at, sha256(b''.join(map(part, ('waybill/1', source, number, text, *others))))[:16] if is_told else None, bool(twice)
+    return at, sha256(b''.join(map(part, ('waybill/1', source, number, text, *others))))[:16] if is_told else None, any(twice)
 
 FORM, FORMS = re.compile(r'(\w+):(\w+)([?*]?)'), {  # ? may be null, * may be absent
     'ledger': 'seq:count source:text from:time to:time state:state records:count digest:digest? reason:text?', 'operation': 'seq:count at:time',
@@ -161,9 +177,7 @@ def read_line(data):
         line = parse(data.decode('utf-8', 'replace')) if len(data) <= MAX_LINE else {}
         for name, check, mark in FORM.findall(FORMS[depth(line) <= 64 and line['kind']]):
             need((name not in line if mark == '*' else mark and line[name] is None) or CHECKS[check](line[name]), 'it is not a line of an archive')
-    if line['kind'] == 'ledger':
-        line['name'] = '%s %s/%s' % (line['source'], line['from'], line['to'])
-        line['from'], line['to'] = micros(line['from']), micros(line['to'])
+    if line['kind'] == 'ledger': line.update({'name': '%(source)s %(from)s/%(to)s' % line, 'from': micros(line['from']), 'to': micros(line['to'])})
     return line, struct.pack('>B16sQ32s', ['', 'record', 'ledger', 'operation', 'position'].index(line['kind']), uid, line['seq'], sha256(data))
 
 def root_of(found, index, size, hashes):  # The root of a tree by an inclusion proof (RFC 9162, section 2.1.3.2), which this takes from its end.
@@ -172,16 +186,23 @@ def root_of(found, index, size, hashes):  # The root of a tree by an inclusion p
     inner = root_of(found, index % middle, middle if index < middle else size - middle, hashes)
     return sha256(b'\x01' + (inner + sibling if index < middle else sibling + inner))
 
-def check_proof(data, keys):  # Its line, the number of this line, the size of the tree, and the known keys that signed it.
+def stamp_time(stamp, content, authorities):  # When an authority stamped this content, or None; and whether this is proven at another time.
+    check = lambda at: 'Verification: OK' in openssl('ts -verify -in stamp -data content -CAfile ca -attime {}', at, stamp=stamp, content=content, ca=authorities)
+    text = re.search(r'Time stamp: (.{15})[.\d]* (\d{4}) GMT\n', openssl('ts -reply -text -in stamp', stamp=stamp).rpartition('TST info:')[2])
+    at = text and calendar.timegm(time.strptime(' '.join(text.groups()), '%b %d %H:%M:%S %Y'))
+    return at if text and check(at) else None, check
+
+def check_proof(data, keys):  # Its line, the number of this line, the size of the tree, whether a known key signed it, and what may date it.
     proof = parse(data.decode('utf-8', 'replace') if len(data) < MAX_TEXT else '', object_pairs_hook=once)
     hashes, entry, index = list(map(unbase64, proof['hashes'])), unbase64(proof['entry']), proof['index']
-    _, size, root, signers, _ = read_checkpoint(proof['checkpoint'].encode(), keys)
+    _, size, root, signers, times = read_checkpoint(proof['checkpoint'].encode(), keys)
+    stamp = unbase64(proof.pop('timeStamp')) if proof['format'] == 'waybill-proof/2' else None
     line = unbase64(proof['lineBase64']) if 'lineBase64' in proof else proof['line'].encode()  # A record may have bytes that are not UTF-8.
-    is_of_line = len(proof) == 6 and type(proof['hashes']) is list and proof['format'] == 'waybill-proof/1' and b'\n' not in line and read_line(line)[1] == entry
+    is_of_line = len(proof) == 6 and type(proof['hashes']) is list and PROOF.fullmatch('"%s"' % proof['format']) and b'\n' not in line and read_line(line)[1] == entry
     need(is_of_line, 'it is not a proof, or the entry does not match the line')
     is_leaf = CHECKS['count'](index) and index < size and all(len(each) == 32 for each in hashes)
     need(is_leaf and root_of(sha256(b'\x00' + entry), index, size, hashes) == root and not hashes, 'hashes do not lead from the entry to the root')
-    return line, index + 1, size, signers
+    return line, index + 1, size, {key[:2] for key in keys if key[4] == 1} & {*signers}, (stamp, proof['checkpoint'].encode()), sorted(times.values())
 
 STATED = {'record': 'logTimestamp actionAttempted result', 'ledger': 'source from to state records', 'operation': 'at actor operation', 'position': 'at seq'}
 
@@ -198,14 +219,12 @@ def order_of(line, origin, number):  # The operation of this line on this archiv
         name = detail['reason' if kind == 'archive prune' else 'case']
         need(detail['archive'] == origin and type(name) is str and kind in ('archive prune', 'archive hold', 'archive release'), 'it is another')
         if kind == 'archive release': return kind, (), name
-        ranges, last = [(each['first'], each['last']) for each in detail['lines']], 0
-        for first, end in ranges:
-            need(CHECKS['count'](first) and CHECKS['count'](end) and last < first <= end and (end < number or kind == 'archive hold'), 'it is no range')
-            last = end
+        ranges = [(each['first'], each['last']) for each in detail['lines']]
+        is_range = lambda last, first, end: CHECKS['count'](first) and CHECKS['count'](end) and last < first <= end and (end < number or kind == 'archive hold')
+        need(all(is_range(last, *each) for (_, last), each in zip([(0, 0)] + ranges, ranges)), 'it is no range')
         need(None not in map(micros, {detail['from'], detail['to']} - {None} if kind == 'archive hold' else [detail['before']]), 'it has no time')
         return kind, ranges, name
-    except WRONG:
-        return None
+    except WRONG: return None
 
 def newest_time(lines, at):  # By the clock of the service, which may be ahead of the one that dates positions. A time beyond two days is wrong.
     times = [line['from'] + 1 if line['kind'] == 'ledger' else line['time'] for line in lines if line['kind'] in ('ledger', 'record')]
@@ -231,18 +250,24 @@ class Verification:
             found = read_checkpoint(data or b'', self.keys + list(more))
             found[3] or self.find('unproven', name, 'no key of --key signed it')
             return found
-        except ValueError as error:
-            return self.find('altered', name, str(error))
+        except ValueError as error: return self.find('altered', name, str(error))
 
-    def prove(self, file, show=lambda number, line, at, size: None):
+    def date(self, stamp, cosigned):  # When others confirmed a proof, if this was asked for. No later time stamp covers the one in a proof.
+        at, check = stamp_time(*stamp, self.authorities) if self.authorities and stamp[0] else (None, None)
+        need(not self.authorities or at is not None and check(self.now), 'it has no time stamp that --timestamp-ca proves today')
+        need(len(cosigned) >= self.quorum, '%d of %d witnesses cosigned its checkpoint, fewer than --quorum %d' % (len(cosigned), len(self.witnesses), self.quorum))
+        return min(([] if at is None else [at]) + cosigned[self.quorum - 1:][:bool(self.witnesses)], default=None)
+
+    def prove(self, file, show=lambda number, line, at, size, date: None):
         count, lines = 0, iter(functools.partial(file.readline, MAX_TEXT), b'')
         for count, line in enumerate(lines, 1):
+            severity = 'altered' if (is_proof := PROOF.search(line.decode('latin-1'))) else 'unproven'
             try:
-                *found, signers = check_proof(line, self.keys)
-                show(count, *found) if signers else self.find('unproven', 'proof %d' % count, 'no key of --key signed its checkpoint')
-            except WRONG as error:
-                judged = ('altered', str(error)) if b'"waybill-proof/1"' in line else ('unproven', 'it is not a proof of the format waybill-proof/1')
-                self.find(judged[0], 'proof %d' % count, judged[1])
+                *found, signers, stamp, cosigned = check_proof(line, self.keys + self.witnesses)
+                severity = 'unproven'
+                need(signers, 'no key of --key signed its checkpoint')
+                show(count, *found, self.date(stamp, cosigned))
+            except WRONG as error: self.find(severity, 'proof %d' % count, str(error) if is_proof else 'it is not a proof of the format waybill-proof/1 or 2')
         count or self.find('unproven', '--proof', 'it has no proof')
         return '%d proof%s' % (count, 's'[count == 1:]), 0
 
@@ -250,8 +275,7 @@ class Verification:
         copy, names = self.store.read('checkpoint'), {*self.store.list()}  # A daemon may add files meanwhile: a second list has what this one lacks.
         known = lambda folder: sorted(name for name in names if name.startswith(folder) and KNOWN.fullmatch(name))
         len(stored := known('checkpoints/')) == int('0' + ''.join(stored[-1:])[12:]) or names.update(filter(stored[-1].__gt__, self.store.list()))
-        others = {re.sub('^index/.*', 'index/', name) for name in names if not KNOWN.fullmatch(name)}
-        self.findings += [('note', name, 'it was not checked, and is no evidence') for name in sorted(others)]
+        for name in sorted({re.sub('^index/.*', 'index/', name) for name in names if not KNOWN.fullmatch(name)}): self.find('note', name, 'it was not checked, and is no evidence')
         signed, steps, count, present, replaced, last = [(None, 0, None, [])], [], 0, set(), set(), 0
         for number in [int(name[12:]) for name in known('checkpoints/')] or [1]:
             number == last + 1 or steps.append(self.find('altered', 'checkpoints/%010d' % (last + 1), 'it is missing'))
@@ -275,9 +299,8 @@ class Verification:
         copy = Verification(self.store, self.keys).checkpoint('checkpoint', copy)
         self.copy = copy[:3] if copy and copy[3] else (None, 0, None)
         if self.copy[1] > signed[-1][1]: self.find('altered', 'checkpoints/%010d' % (last + 1), 'it is missing: "checkpoint" is signed for more lines')
-        elif self.copy != signed[-1] or not signed[1:]:
-            is_other = self.copy[0] == signed[-1][0] and self.copy not in signed
-            self.find(*('altered', 'checkpoint', 'it is signed for another history') if is_other else ('note', 'checkpoint', 'it is not a copy of the newest checkpoint'))
+        elif self.copy[0] == signed[-1][0] and self.copy not in signed: self.find('altered', 'checkpoint', 'it is signed for another history')
+        elif self.copy != signed[-1] or not signed[1:]: self.find('note', 'checkpoint', 'it is not a copy of the newest checkpoint')
         keys = {('keys/%s+%s' % key[:2], key[3]) for key in self.keys}
         self.findings += [('note', name, 'no key of --key') for name in known('keys/') if (name, self.store.read(name)) not in keys]
         for name in known('segments/'): self.segments.setdefault(int(name[9:25]), []).append(name)
@@ -311,17 +334,14 @@ class Verification:
             named, signed = self.stamped.get(name, (digest, math.inf))
             named == digest or self.find('altered', name, 'it is missing, or a signed line names another SHA-256')
             if named != digest or not self.authorities: continue
-            files = {'stamp': stamp or b'', 'content': self.store.read('checkpoints/' + name[11:-4]) or b'', 'ca': self.authorities}
-            check = lambda at, files=files: 'Verification: OK' in openssl('ts -verify -in stamp -data content -CAfile ca -attime {}', at, **files)
-            info = openssl('ts -reply -text -in stamp', **files).rpartition('TST info:')[2] if files['content'] else ''
-            text = re.search(r'Time stamp: (.{15})[.\d]* (\d{4}) GMT\n', info)
-            if not text or not check(at := calendar.timegm(time.strptime(' '.join(text.groups()), '%b %d %H:%M:%S %Y'))):
-                self.find('unproven' if files['content'] else 'note', name, 'it is not a time stamp of a checkpoint that --timestamp-ca proves')
+            content = self.store.read('checkpoints/' + name[11:-4]) or b''
+            at, check = stamp_time(stamp or b'', content, self.authorities) if content else (None, None)
+            if at is None:
+                self.find('unproven' if content else 'note', name, 'it is not a time stamp of a checkpoint that --timestamp-ca proves')
                 continue
             later and later[0][1] < at and self.find('altered', later[0][2], 'its time is before the time of the one before')
             covers = [other for number, other, _ in later if signed <= number]
-            if not check((covers or [self.now])[0]):
-                self.find('unproven', name, 'its certificate ended before another time stamp covered it')
+            if not check((covers or [self.now])[0]): self.find('unproven', name, 'its certificate ended before another time stamp covered it')
             elif not covers and not check(self.now + 30 * 86400):
                 self.find('note', name, 'its certificate ends within 30 days: another one must cover it before')
             later = ((int(name[11:-4]), at, name), *later)
@@ -342,8 +362,7 @@ class Verification:
             self.find('unproven', name, 'no time stamp or cosignature covers the lines that were archived since %s' % iso(waiting))
 
     def check_cosignatures(self, names, signed):  # A witness cosigns one history only: what it cosigned must be in the archive.
-        if not self.witnesses:
-            return names and self.find('note', 'cosignatures/', '%d cosignatures were not checked (--witness)' % len(names))
+        if not self.witnesses: return names and self.find('note', 'cosignatures/', '%d cosignatures were not checked (--witness)' % len(names))
         first, cosigned = {}, []
         for name in names:
             try:
@@ -355,12 +374,10 @@ class Verification:
                 self.find('note', name, 'no witness of --witness cosigned it, or it is of another archive: it is no evidence')
             elif found[:3] not in signed:
                 self.find('altered', name, 'a witness cosigned a checkpoint of %d lines, and the archive does not contain it' % found[1])
-            else:
-                cosigned += [(at * 1_000_000, found[1], key) for key, at in found[4].items()]
+            else: cosigned += [(at * 1_000_000, found[1], key) for key, at in found[4].items()]
         newest = {key: at for at, _, key in sorted(cosigned)}
         if len(newest) < self.quorum:
-            counts = len(newest), len(self.witnesses), self.quorum
-            return self.find('unproven', 'cosignatures/', '%d of %d witnesses cosigned this archive, fewer than --quorum %d' % counts)
+            return self.find('unproven', 'cosignatures/', '%d of %d witnesses cosigned this archive, fewer than --quorum %d' % (len(newest), len(self.witnesses), self.quorum))
         for at, lines, key in sorted(cosigned, key=lambda each: -each[1]):  # When the quorum had cosigned these lines or more.
             first[key] = min(at, first.get(key, at))
             if len(first) >= self.quorum: self.dates.append((sorted(first.values())[self.quorum - 1], lines))
@@ -379,8 +396,7 @@ class Verification:
                     text = unpacker.decompress(data, MAX_TEXT)
                     need(text.count(b'\n') == step[1] - size, 'it has another number of lines')
                     lines = list(map(read_line, text[:-1].split(b'\n')))
-                except WRONG:
-                    continue
+                except WRONG: continue
                 is_whole = data[:4] == b'\x1f\x8b\x08\x00' and unpacker.eof and not unpacker.unused_data and text[-1:] == b'\n'
                 if self.leads(step, (entry for _, entry in lines if is_whole)): break
             else:
@@ -408,8 +424,8 @@ class Verification:
             widths = [min(256, size - index * 256) for size in (end, newest)]  # A later bundle holds the entries of a partial one.
             bundle = next(filter(None, (self.store.read(tile_path('entries', index, width)) for width in widths)), b'')
             if len(bundle) not in [width * 59 for width in widths]: return
-            rows = [bundle[at:at + 59] for at in range(0, widths[0] * 59, 59)]
-            yield from (row[2:] for row in rows[max(0, begin - index * 256):] if row[:2] == b'\0\x39')
+            starts = range(max(0, begin - index * 256) * 59, widths[0] * 59, 59)
+            yield from (bundle[at + 2:at + 59] for at in starts if bundle[at:at + 2] == b'\0\x39')
 
     def compare_objects(self, before, is_newest, is_copied):  # The tiles and bundles that a log of this size has, and one of the size before has not.
         for level, row in enumerate(self.log, -1):
@@ -427,8 +443,7 @@ class Verification:
         if before['journal'] != last['journal'] or before['seq'] < last['after']:
             self.find('unproven', name, 'another journal follows, or entries of the journal are left out')
             self.selections = []
-        elif before['seq'] != last['after']:
-            self.find('altered', name, 'it does not continue the segment before')
+        elif before['seq'] != last['after']: self.find('altered', name, 'it does not continue the segment before')
         self.selections = self.selections if self.position else []
         filtered = self.position and self.position['filtered']
         self.position, self.is_filtered = last, self.is_filtered or last['filtered']
@@ -439,8 +454,7 @@ class Verification:
         self.check_content(name, lines, micros(last['at']), not filtered and last['filtered'])
         numbered = enumerate(lines, len(self.log[0]) - len(lines) + 1)
         self.orders += [(line, order) for at, line in numbered if line['kind'] == 'operation' for order in [order_of(line, origin, at)] if order]
-        missing = [each for each in self.missing if each['next'] is None]
-        for each in missing: each['next'] = micros(last['at'])
+        for each in (missing := [each for each in self.missing if each['next'] is None]): each['next'] = micros(last['at'])
         if missing: self.begins_at = max(self.begins_at, newest_time(lines, micros(last['at'])))
         seq = last['after']
         for line in lines:
@@ -450,9 +464,8 @@ class Verification:
             if line['kind'] == 'record' and line['time'] is not None:
                 self.records.setdefault(line['source'], {}).setdefault(line['time'] // BUCKET, []).append((line['time'], line['uid']))
             elif line['kind'] == 'ledger' and line['from'] < line['to'] and line['to'] > (self.begin or 0) and line['from'] < (self.end or math.inf):
-                window = line['source'], line['from']
-                if line['from'] < self.begins_at: self.skipped.add(window)
-                else: self.windows[window] = line, self.count(line)
+                if line['from'] < self.begins_at: self.skipped.add((line['source'], line['from']))
+                else: self.windows[line['source'], line['from']] = line, self.count(line)
 
     def check_content(self, name, lines, at, is_filtered):  # Clocks are set, and differ: only more than two days leave something open.
         at < self.latest and self.find('unproven' if self.latest - at > 2 * DAY else 'note', name, 'a segment before it was archived later')
@@ -470,22 +483,18 @@ class Verification:
         last = None
         for each in self.missing:
             covers = lambda first, last, each=each: first <= each['first'] and each['last'] <= last
-            meets = lambda first, last, each=each: first <= each['last'] and each['first'] <= last
             found = [(line, order) for line, order in self.orders if order[0] == 'archive prune' and any(covers(*lines) for lines in order[1])][:1]
             before = [order for _, order in self.orders[:self.orders.index(found[0]) if found else None]]
-            held = [order for at, order in enumerate(before) if order[0] == 'archive hold' and any(meets(*lines) for lines in order[1])
+            held = [order for at, order in enumerate(before) if order[0] == 'archive hold' and any(first <= each['last'] and each['first'] <= last for first, last in order[1])
                     and ('archive release', (), order[2]) not in before[at:]]
-            if not found and not (self.removed_before is not None and each['next'] is not None and each['next'] < self.removed_before):
-                judged = 'altered', 'it is missing'
-            elif held:
-                judged = 'unproven', 'it is missing although an operation holds it for the case %s' % held[0][2]
+            is_due = found or self.removed_before is not None and each['next'] is not None and each['next'] < self.removed_before
+            if not is_due: judged = 'altered', 'it is missing'
+            elif held: judged = 'unproven', 'it is missing although an operation holds it for the case %s' % held[0][2]
             elif found:
-                line, order = found[0]
-                judged = 'note', 'operation %d removed it: %s, %s, %s' % (line['seq'], line.get('actor') or 'no actor', line['at'], order[2])
+                judged = 'note', 'operation %d removed it: %s, %s, %s' % (found[0][0]['seq'], found[0][0].get('actor') or 'no actor', found[0][0]['at'], found[0][1][2])
             elif each['oldest'] is not None and each['next'] - each['oldest'] > 3 * DAY:
                 judged = 'unproven', 'it is missing although older ones are there, and no operation removed it'
-            else:
-                judged = 'note', 'retention removed it, without an operation'
+            else: judged = 'note', 'retention removed it, without an operation'
             if last != (each['first'], judged) or judged[0] == 'altered': self.find(judged[0], each['name'], judged[1] + ' (and the next ones, if so)')
             last = each['last'] + 1, judged
 
@@ -497,9 +506,8 @@ class Verification:
             lines = sorted((line for (name, _), (line, _) in self.windows.items() if name == source), key=lambda line: line['from'])
             covered, holes = self.begin if self.begin is not None else lines and lines[0]['from'], [(-math.inf, lines[0]['from'] if lines else math.inf)]
             for begin, end in [(line['from'], line['to']) for line in lines] + [(self.end or 0,) * 2] if lines else []:
-                if begin > covered:
-                    self.find('unproven' if is_period else 'note', source, 'no window covers this time: %s/%s' % (iso(covered), iso(begin)))
-                    holes.append((covered, begin))
+                begin > covered and self.find('unproven' if is_period else 'note', source, 'no window covers this time: %s/%s' % (iso(covered), iso(begin)))
+                begin > covered and holes.append((covered, begin))
                 covered = max(covered, end)
             is_period and not lines and self.find('unproven', source, 'no window lies in the period')
             is_out = lambda time, holes=holes, end=covered: lines and time >= end or time < holes[bisect.bisect(holes, (time, math.inf)) - 1][1]
@@ -525,8 +533,7 @@ class Verification:
         if len(uids) >= line['records'] and (len(uids) > line['records'] or sha256(b''.join(uids)).hex() == line['digest']):
             return 'the service withdrew records' if len(uids) > line['records'] else None, is_wrong
         begin, reason = None, 'the archive has %d of %d records, or others' % (len(uids), line['records'])
-        for position in self.selections:
-            begin = begin or position if position['sources'] is None or line['source'] in position['sources'] else None
+        for position in self.selections: begin = begin or position if position['sources'] is None or line['source'] in position['sources'] else None
         is_open = self.is_filtered or begin and begin['after'] > 0 and line['from'] < micros(begin['completeSince'])
         return (reason, is_wrong) if is_open else (self.find('altered', line['name'], reason), True)
 
@@ -563,12 +570,12 @@ def main():
     options.former and options.key_until is not None and parser.error('--key-until needs one archive: verify the former one alone')
     all('\n\n\u2014 '.encode() in note for note in since) or parser.error('--since is not a checkpoint with a signature')
     given = vars(options)
-    others = [name for name in given if name not in ('key', 'directory', 'proof', 'print') and given[name] not in (None, [])]
+    others = [name for name in given if name not in ('key', 'directory', 'proof', 'print', 'timestamp_ca', 'witness', 'quorum') and given[name] not in (None, [])]
     options.directory or not others or parser.error('--proof needs no archive: leave out ' + ', '.join(others))
     options.directory and options.print and parser.error('--print needs --proof')
-    def show(number, line, at, size):
-        if options.print: sys.stdout.buffer.write(line + b'\n')
-        else: print(ascii('proof %d: line %d of %d: %s' % (number, at, size, statement(line)))[1:-1])
+    def show(number, line, at, size, date):
+        existed = '' if date is None else '; it existed on ' + iso(date * 10 ** 6)
+        sys.stdout.buffer.write(line + b'\n') if options.print else print(ascii('proof %d: line %d of %d: ' % (number, at, size) + statement(line) + existed)[1:-1])
     now, (begin, end) = int(time.time() * 10 ** 6), (given['from'], options.to)
     begin is None or end is None or begin < end or parser.error('the end of the period is not after its start')
     before = lambda span: None if span is None else now - span
@@ -580,11 +587,9 @@ def main():
     try:
         counts = verification.run(since) if options.directory else verification.prove(options.proof, show)
         options.directory and verification.check_former(options.former)
-    except OSError as error:
-        verification.find('unproven', options.directory or '--proof', str(error))
+    except OSError as error: verification.find('unproven', options.directory or '--proof', str(error))
     if options.print: sys.stdout = sys.stderr
-    # Whoever may write files may give them names with control characters.
-    sys.stdout.writelines(ascii('%s %s: %s' % finding)[1:-1] + '\n' for finding in verification.findings)
+    sys.stdout.writelines(ascii('%s %s: %s' % finding)[1:-1] + '\n' for finding in verification.findings)  # Names may have control characters.
     result = next((each for each in ('altered', 'unproven') if each in [finding[0] for finding in verification.findings]), 'intact')
     if options.directory:
         proven, missing = sum(judged == (None, False) for _, judged in verification.windows.values()), len(verification.skipped)

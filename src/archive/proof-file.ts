@@ -11,6 +11,9 @@ import { parseLine } from './parse-line.ts';
 import { repeatedKey } from './record-text.ts';
 import { decodeBase64, openNote } from './signed-note.ts';
 import type { Verifier } from './signed-note.ts';
+import type { Micros } from '../model/time.ts';
+import { dateOf } from './verify/proof-date.ts';
+import type { ProofDates } from './verify/proof-date.ts';
 import { Turns } from './verify/turns.ts';
 
 export interface InclusionProof {
@@ -20,8 +23,10 @@ export interface InclusionProof {
   /** The index of its leaf. */
   readonly index: number;
   readonly hashes: readonly Uint8Array[];
-  /** A signed note. */
+  /** A signed note, which may have cosignatures. */
   readonly checkpoint: Buffer;
+  /** A TimeStampResp over the checkpoint. */
+  readonly timeStamp?: Buffer | undefined;
 }
 
 const base64 = z.string().transform((text, context) => {
@@ -34,30 +39,34 @@ const text = z
   .refine((value) => value.isWellFormed())
   .transform((value) => Buffer.from(value));
 
-/** A change of these fields needs another number. */
-const format = 'waybill-proof/1';
-const common = {
-  format: z.literal(format),
-  entry: base64,
-  index: z.int().nonnegative(),
-  hashes: z.array(base64),
-  checkpoint: text,
-};
+/** A change of these fields needs another number. The second format has a time stamp. */
+const formats = ['waybill-proof/1', 'waybill-proof/2'] as const;
 /** A record may have bytes that are not UTF-8. They must not change, so such a line is in base64. */
-const proofSchema = z.union([
-  z.strictObject({ ...common, line: text }),
-  z.strictObject({ ...common, lineBase64: base64 }).transform(({ lineBase64, ...others }) => ({ ...others, line: lineBase64 })),
-]);
+const proofSchema = z
+  .strictObject({
+    format: z.literal(formats),
+    line: text.optional(),
+    lineBase64: base64.optional(),
+    entry: base64,
+    index: z.int().nonnegative(),
+    hashes: z.array(base64),
+    checkpoint: text,
+    timeStamp: base64.optional(),
+  })
+  .refine(({ line, lineBase64 }) => (line === undefined) !== (lineBase64 === undefined))
+  .refine(({ format, timeStamp }) => (timeStamp !== undefined) === (format === formats[1]))
+  .transform(({ line, lineBase64, ...others }) => ({ ...others, line: line ?? lineBase64 ?? Buffer.alloc(0) }));
 
 /** One line: a file may have many proofs. */
-export function formatProof({ line, entry, index, hashes, checkpoint }: InclusionProof): string {
+export function formatProof({ line, entry, index, hashes, checkpoint, timeStamp }: InclusionProof): string {
   const fields = {
-    format,
+    format: formats[timeStamp ? 1 : 0],
     ...(isUtf8(line) ? { line: line.toString() } : { lineBase64: line.toString('base64') }),
     entry: entry.toString('base64'),
     index,
     hashes: hashes.map((hash) => Buffer.from(hash).toString('base64')),
     checkpoint: checkpoint.toString(),
+    ...(timeStamp && { timeStamp: timeStamp.toString('base64') }),
   };
   return `${JSON.stringify(fields)}\n`;
 }
@@ -89,6 +98,7 @@ const minWork = 1_024;
 /**
  * Checks the lines of a file of `archive prove` or `archive export`.
  * @param onIntact  called in order for each proof that is intact
+ * @param dates  what must date each proof, or it is unproven
  * @throws the reason of the signal of `turns` when it is aborted
  */
 export async function checkProofs(
@@ -96,20 +106,27 @@ export async function checkProofs(
   verifiers: readonly Verifier[],
   turns = new Turns(),
   onIntact: (verified: VerifiedLine) => Promise<void> | void = () => undefined,
+  dates: ProofDates = {},
 ): Promise<readonly ProofResult[]> {
   const results: ProofResult[] = [];
+  const known = [...verifiers, ...(dates.cosignatures?.witnesses ?? [])];
   // Lines of an export have the same checkpoint, whose signature takes longer than the rest of a proof.
   let last: { readonly bytes: Buffer; readonly note: Note } | undefined;
   const noteOf = (bytes: Buffer): Note => {
-    if (last?.bytes.equals(bytes) !== true) last = { bytes, note: openNote(bytes, verifiers) };
+    if (last?.bytes.equals(bytes) !== true) last = { bytes, note: openNote(bytes, known) };
     return last.note;
   };
   for await (const line of lines) {
     const proof = parseProof(line);
     const checked = proof ? check(proof, noteOf) : noProof;
-    const { size, ...result } = checked.result === 'altered' && !line.includes(`"${format}"`) ? foreign : checked;
-    results.push(size === undefined ? result : intact);
-    if (proof && size !== undefined) await onIntact({ number: results.length, line: proof.line, index: proof.index, size });
+    const isForeign = checked.result === 'altered' && !formats.some((format) => line.includes(`"${format}"`));
+    const { size, ...result } = isForeign ? foreign : checked;
+    const note = proof && size !== undefined ? noteOf(proof.checkpoint) : undefined;
+    const date = proof && typeof note === 'object' ? await dateOf(proof, note.cosignedBy, dates) : undefined;
+    const isDated = typeof date !== 'string';
+    results.push(size === undefined ? result : isDated ? intact : { result: 'unproven', message: date });
+    if (proof && size !== undefined && isDated)
+      await onIntact({ number: results.length, line: proof.line, index: proof.index, size, date });
     if (turns.isDue(Math.max(line.length, minWork))) await turns.next();
   }
   return results;
@@ -123,7 +140,7 @@ export function worstOf(proofs: readonly ProofResult[]): ProofResult['result'] {
 
 const intact: ProofResult = { result: 'intact', message: undefined };
 const noProof: Checked = { result: 'altered', message: 'it is not a proof', size: undefined };
-const foreign: Checked = { result: 'unproven', message: `it is not a proof of the format ${format}`, size: undefined };
+const foreign: Checked = { result: 'unproven', message: 'it is not a proof of the format waybill-proof/1 or 2', size: undefined };
 
 /** The result of a proof: `unproven` if no known key signed its checkpoint. */
 interface ProofResult {
@@ -142,6 +159,8 @@ export interface VerifiedLine extends Pick<InclusionProof, 'line' | 'index'> {
   /** Of the proof in its file; the first is 1. */
   readonly number: number;
   readonly size: number;
+  /** It existed then, by a time stamp or a quorum of witnesses. */
+  readonly date: Micros | undefined;
 }
 
 type Note = ReturnType<typeof openNote>;

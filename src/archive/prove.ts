@@ -5,11 +5,12 @@ import { UidSet } from '../record/uid-set.ts';
 import { checkpointPath, parseCheckpoint } from './checkpoint.ts';
 import type { Checkpoint } from './checkpoint.ts';
 import { isRecord, parseBundle, uidOf } from './entry.ts';
-import { equal, hashBytes, inclusionRanges, leafHash, sha256 } from './merkle.ts';
+import { equal, hashBytes, inclusionRanges, leafHash, provesInclusion, sha256 } from './merkle.ts';
 import type { LeafRange } from './merkle.ts';
 import type { LineRange } from './line.ts';
 import { parseLine } from './parse-line.ts';
 import type { LineFacts } from './parse-line.ts';
+import { parseCosignaturePath } from './cosignature-path.ts';
 import type { InclusionProof } from './proof-file.ts';
 import { linesOf, parseSegmentPath, SegmentError, unpackSegment } from './segment.ts';
 import type { SegmentName } from './segment.ts';
@@ -17,6 +18,7 @@ import { openNote } from './signed-note.ts';
 import type { ArchiveStore } from './store.ts';
 import { checkpointNumbers } from './stored-log.ts';
 import { TiledTree } from './tiled-tree.ts';
+import { tokenNumber, tokenPath } from './timestamp/path.ts';
 import { bundlePath, completeRoot, edgeTiles, rangeHash, tileAt, tilePath, tilesOf, tileWidth } from './tiles.ts';
 import type { Tile, TileId } from './tiles.ts';
 import { indexNumber, indexPath, indexWidth, searchIndex } from './uid-index.ts';
@@ -114,6 +116,39 @@ export class Prover {
     return this.#proof(index, entry, await this.#line(index, entry));
   }
 
+  /**
+   * Proves the same line to the first checkpoint with a time stamp or a cosignature that covers it.
+   * @param folders  `timestamps/`, `cosignatures/`
+   * @returns with this time stamp, or with the cosignatures in the checkpoint; undefined if there is none
+   */
+  async stamped({ line, entry, index }: InclusionProof, folders: readonly string[]): Promise<InclusionProof | undefined> {
+    const paths = (await Promise.all(folders.map((folder) => Array.fromAsync(this.#store.list(folder))))).flat();
+    const stamped = new Set(paths.map((path) => tokenNumber(path) ?? parseCosignaturePath(path)?.number));
+    const numbers = (await checkpointNumbers(this.#store)).filter((number) => stamped.has(number));
+    let [first, end] = [0, numbers.length];
+    while (first < end) {
+      const middle = Math.floor((first + end) / 2);
+      if (((await this.#noteOf(numbers[middle]))?.checkpoint.size ?? 0) > index) end = middle;
+      else first = middle + 1;
+    }
+    const number = numbers[first];
+    const found = await this.#noteOf(number);
+    if (number === undefined || !found || found.checkpoint.size > this.size) return undefined;
+    const { path, note, checkpoint } = found;
+    const timeStamp = paths.includes(tokenPath(number)) ? await this.#store.read(tokenPath(number)) : undefined;
+    const cosigned = timeStamp ? [] : paths.filter((each) => parseCosignaturePath(each)?.number === number).sort();
+    const notes = await Promise.all(cosigned.map((each) => needed(this.#store, each)));
+    const lines = notes.map((each) => each.subarray(each.indexOf(note) === 0 ? note.length : each.length));
+    const proof = await this.#proof(index, entry, line, checkpoint.size);
+    if (!provesInclusion({ index, hash: leafHash(entry) }, checkpoint, proof.hashes))
+      throw unusable(path, 'its root differs from that of the tiles');
+    return { ...proof, checkpoint: Buffer.concat([note, ...lines]), timeStamp };
+  }
+
+  async #noteOf(number: number | undefined): Promise<StoredNote | undefined> {
+    return number === undefined ? undefined : noteAt(this.#store, checkpointPath(number));
+  }
+
   /** The uids of the records among the first `lines` lines. */
   async uids(lines: number): Promise<UidSet> {
     const found = new UidSet();
@@ -190,8 +225,9 @@ export class Prover {
     leaveOut(size);
   }
 
-  async #proof(index: number, entry: Buffer, line: Buffer): Promise<InclusionProof> {
-    const ranges = inclusionRanges(index, this.#checkpoint.size);
+  /** @param size  of the tree: that of the newest checkpoint, or a smaller one, whose subtrees it has */
+  async #proof(index: number, entry: Buffer, line: Buffer, size = this.size): Promise<InclusionProof> {
+    const ranges = inclusionRanges(index, size);
     const hashes: Uint8Array[] = [];
     for (const [i, range] of ranges.entries())
       hashes.push(this.#known(range, ranges.length - i) ?? (await this.#hash(range, ranges.length - i)));

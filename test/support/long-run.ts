@@ -18,7 +18,6 @@ export const longOnly = [
   'test/contract/archive-commands-s3.test.ts',
   'test/contract/archive/hostile-archives.test.ts',
   'test/contract/archive/prove.test.ts',
-  'test/contract/archive/tampering.test.ts',
   'test/contract/archive/timestamps.test.ts',
   'test/contract/journal-kill.test.ts',
   'test/contract/sinks/archive-kill.test.ts',

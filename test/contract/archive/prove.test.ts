@@ -422,7 +422,7 @@ describe('a proof', () => {
     const changes: readonly (Partial<InclusionProof> | string)[] = [
       ...[{}, { index: other.index }, { index: 0 }, { hashes: rest }, { hashes: [...proof.hashes, ...rest] }, { line: other.line }],
       ...[{ entry: other.entry }, { hashes: [Buffer.alloc(31), ...rest] }, { checkpoint: Buffer.from('no checkpoint') }],
-      ...['', '\n', '{}', '[]', 'text', formatProof(proof).replace('waybill-proof/1', 'waybill-proof/2'), formatProof(proof).repeat(3)],
+      ...['', '\n', '{}', '[]', 'text', formatProof(proof).replace('waybill-proof/1', 'waybill-proof/3'), formatProof(proof).repeat(3)],
       // Half of a character in place of U+FFFD, which an encoder would put in its place.
       formatProof({ ...proof, line: Buffer.from(`${proof.line.toString().slice(0, -1)}\ufffd}`) }).replace('\ufffd', String.raw`\ud800`),
       formatProof(proof) + formatProof({ ...proof, index: 7 }),
@@ -520,7 +520,7 @@ describe('a proof', () => {
     try {
       for (const [seed, content, code] of [
         [1, text, 0],
-        [1, text.replace('waybill-proof/1', 'waybill-proof/2'), 3],
+        [1, text.replace('waybill-proof/1', 'waybill-proof/3'), 3],
         [1, text.replace(/"index":\d+/, '"index":7'), 1],
         [2, text, 3],
         [1, '', 3],

@@ -47,6 +47,20 @@ describe('the vectors for other verifiers', () => {
     if (given === cases.find(({ exit }) => exit === given.exit)) expect(verifyWithPython(...argumentsOf(given))).toEqual({ code, text });
   });
 
+  // The plan in make.ts: the token of the second day, and the later one of two cosignatures.
+  it.skipIf(!hasPython).each([
+    ['proofs/stamped.json --key stamped.pub --timestamp-ca authority.pem', '2026-07-02T00:10:00Z'],
+    ['proofs/cosigned.json --key large.pub --witness witness-one.pub', '2026-07-02T00:10:00Z'],
+    ['proofs/cosigned.json --key large.pub --witness witness-one.pub --witness witness-two.pub', '2026-07-02T02:00:00Z'],
+  ])('say since when the line of a proof exists: %s', async (given, time) => {
+    const args = argumentsOf({ name: '', arguments: `--proof ${given}`, exit: 0 });
+    const { stdout } = await outputOf((all, io) => command.run(all, io), ['verify', ...args]);
+    const [first = ''] = stdout.split('\n');
+    expect(first).toMatch(/^proof 1: line \d+ of \d+: record, /);
+    expect(first.endsWith(`; it existed on ${time}`)).toBe(true);
+    expect(verifyWithPython(...args).text.split('\n')[0]).toBe(first);
+  });
+
   it('use every archive and every proof', () => {
     const used = new Set(cases.flatMap((each) => each.arguments.split(' ')));
     const archives = readdirSync(folder).flatMap((name) => (name.endsWith('.tar.gz') ? [name.replace('.tar.gz', '')] : []));

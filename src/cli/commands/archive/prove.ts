@@ -15,7 +15,7 @@ import { assertForward, parsePeriod } from '../../../settings/period.ts';
 import { subcommand } from '../../command.ts';
 import { writeResult, type Io } from '../../io.ts';
 import { notFound } from '../../not-found.ts';
-import { choice, parsed, required, text, texts, timeOptions, type ValuesOf } from '../../option.ts';
+import { choice, parsed, required, text, texts, timeOptions, toggle, type ValuesOf } from '../../option.ts';
 import { fieldOf } from '../compare/ids.ts';
 import { placeOf, placeOptions } from './place.ts';
 
@@ -30,6 +30,9 @@ const proveOptions = {
     ['waybill-proof', 'tlog-proof'],
     'waybill-proof for "archive verify --proof" (the default), or tlog-proof of C2SP',
   ),
+  stamped: toggle(
+    'prove it to the first checkpoint with a time stamp or cosignature that covers it, and put that in; tlog-proof: a cosignature',
+  ),
   ...placeOptions,
 };
 
@@ -40,10 +43,18 @@ export const prove = subcommand({
     const { store: opened, name } = await placeOf(values, io);
     await using store = opened;
     const prover = await proverOf(store, io);
-    const proof = await prover.record(values.uid, () => io.stderr.write('the index cannot locate the record: reading every line\n'));
-    if (!proof)
+    const newest = await prover.record(values.uid, () => io.stderr.write('the index cannot locate the record: reading every line\n'));
+    if (!newest)
       throw new WaybillError('archive_broken', `cannot prove "${values.uid}": the archive "${name}" has no such record${within(prover)}`);
-    io.stdout.write(values.format === 'tlog-proof' ? formatTlogProof(proof) : formatProof(proof));
+    const isTlog = values.format === 'tlog-proof';
+    const folders = isTlog ? ['cosignatures/'] : ['timestamps/', 'cosignatures/'];
+    const proof = values.stamped ? await prover.stamped(newest, folders) : newest;
+    if (!proof)
+      throw new WaybillError(
+        'archive_broken',
+        `cannot prove "${values.uid}" with --stamped: ${isTlog ? 'no' : 'no time stamp or'} cosignature covers it`,
+      );
+    io.stdout.write(isTlog ? formatTlogProof(proof) : formatProof(proof));
     return 0;
   },
 });

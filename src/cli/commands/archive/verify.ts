@@ -1,11 +1,11 @@
 /** `waybill archive verify`: checks an archive, or proofs of single lines, against public keys. */
-import type { X509Certificate } from 'node:crypto';
 import { systemClock } from '../../../time/clock.ts';
 import { formatVerifier } from '../../../archive/signed-note.ts';
 import { checkProofs, worstOf, type VerifiedLine } from '../../../archive/proof-file.ts';
 import { Findings } from '../../../archive/verify/findings.ts';
 import { Turns } from '../../../archive/verify/turns.ts';
 import type { WitnessOptions } from '../../../archive/verify/cosignatures.ts';
+import type { TimeStampOptions } from '../../../archive/verify/timestamps.ts';
 import { verifyArchive, type VerifyReport } from '../../../archive/verify/verify.ts';
 import { version } from '../../../disk/version.ts';
 import { printable } from '../../../errors/escape.ts';
@@ -73,7 +73,7 @@ async function run(values: Values, io: Io): Promise<number> {
     ...period,
     since: await Promise.all(values.since.map((file) => checkpointIn(file, io.signal))),
     former: former?.store,
-    timeStamps: values['timestamp-ca'] === undefined ? undefined : { roots: await rootsIn(values['timestamp-ca'], io.signal), now },
+    timeStamps: await timeStampsOf(values, io.signal),
     within: values['stamped-within'] === undefined ? undefined : values['stamped-within'] * 1_000,
     keyUntil: values['key-until'] === undefined ? undefined : parseTime(values['key-until'], '--key-until', now, false),
     freshSince: values.fresh === undefined ? undefined : now - values.fresh * 1_000,
@@ -128,11 +128,12 @@ async function checkpointIn(file: string, signal: AbortSignal): Promise<Buffer> 
   return note;
 }
 
-async function rootsIn(file: string, signal: AbortSignal): Promise<readonly X509Certificate[]> {
+async function timeStampsOf({ 'timestamp-ca': file }: Values, signal: AbortSignal): Promise<TimeStampOptions | undefined> {
+  if (file === undefined) return undefined;
   const text = (await readAbortable(file, '--timestamp-ca', signal)).toString('utf8');
   const { certificatesIn } = await import('../../../archive/timestamp/token.ts');
   try {
-    return certificatesIn(text);
+    return { roots: certificatesIn(text), now: systemClock.now() * 1_000 };
   } catch (cause) {
     throw new WaybillError('usage', `cannot use --timestamp-ca "${file}": ${messageOf(cause)}`, { cause });
   }
@@ -163,18 +164,23 @@ function reportJson({ sources, timeStamps, cosignatures, archivedAt, within, ...
 
 async function verifyProofs(file: string, values: Values, io: Io): Promise<number> {
   const isGiven = ([name, value]: readonly [string, unknown]): boolean =>
-    !['key', 'proof', 'print', 'json'].includes(name) && value !== undefined && !(Array.isArray(value) && value.length === 0);
+    !['key', 'proof', 'print', 'json', 'timestamp-ca', 'witness', 'quorum'].includes(name) &&
+    value !== undefined &&
+    !(Array.isArray(value) && value.length === 0);
   const [given] = Object.entries(values).find(isGiven) ?? [];
   if (given !== undefined) throw new WaybillError('usage', `cannot use --${given} with --proof: a proof is checked without the archive`);
   const verifiers = await keysOf(values.key, io.signal);
   if (values.print && values.json) throw new WaybillError('usage', 'cannot use --json with --print: both need standard output');
   const verified: object[] = [];
-  const onIntact = async ({ number, line, index, size }: VerifiedLine): Promise<void> => {
+  const onIntact = async ({ number, line, index, size, date }: VerifiedLine): Promise<void> => {
+    const existed = date === undefined ? '' : `; it existed on ${rfc3339(date)}`;
     if (values.print) await writeResult(io, [line, '\n']);
-    else if (values.json) verified.push({ proof: number, line: index + 1, of: size, statement: statementOf(line) });
-    else await writeResult(io, [`${printable(`proof ${number}: line ${index + 1} of ${size}: ${statementOf(line)}`)}\n`]);
+    else if (values.json)
+      verified.push({ proof: number, line: index + 1, of: size, statement: statementOf(line), existedOn: date && rfc3339(date) });
+    else await writeResult(io, [`${printable(`proof ${number}: line ${index + 1} of ${size}: ${statementOf(line)}${existed}`)}\n`]);
   };
-  const proofs = await checkProofs(inputLines(file, '--proof', io.signal), verifiers, new Turns(io.signal), onIntact);
+  const dates = { timeStamps: await timeStampsOf(values, io.signal), cosignatures: await witnessesOf(values, io.signal) };
+  const proofs = await checkProofs(inputLines(file, '--proof', io.signal), verifiers, new Turns(io.signal), onIntact, dates);
   // An export may have millions of proofs.
   const failed = proofs.flatMap(({ result, message }, i) => (result === 'intact' ? [] : [{ number: i + 1, message }]));
   const result = worstOf(proofs);
