@@ -1,8 +1,8 @@
 /** The most lines and kilobytes (1,000 bytes) of each folder of `src/`. A commit that raises a number says why. */
 export const budgets: Readonly<Record<string, readonly [lines: number, kilobytes: number]>> = {
   admin: [1200, 54],
-  archive: [6640, 295],
-  cli: [6960, 345],
+  archive: [6650, 295],
+  cli: [6980, 346],
   collect: [4800, 220],
   config: [1860, 91],
   connect: [860, 40],
