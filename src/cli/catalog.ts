@@ -24,6 +24,7 @@ export const files = {
   backup: () => import('./commands/backup.ts'),
   compare: () => import('./commands/compare/index.ts'),
   archive: () => import('./commands/archive/index.ts'),
+  detections: () => import('./commands/detections/index.ts'),
   setup: () => import('./commands/setup/index.ts'),
   encode: () => import('./commands/encode.ts'),
   schema: () => import('./commands/schema.ts'),

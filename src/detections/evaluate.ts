@@ -15,15 +15,15 @@ export interface DetectionEvent {
 
 /** An entry of a list of accounts: the hours (UTC) and hosts at which it may act. Undefined: at any. */
 interface Account {
-  readonly hours?: { readonly from: number; readonly to: number };
-  readonly hosts?: readonly string[];
+  readonly hours?: { readonly from: number; readonly to: number } | undefined;
+  readonly hosts?: readonly string[] | undefined;
 }
 
 /** By the name of the list, its values. */
-type Lists = Readonly<Record<string, ReadonlyMap<string, Account>>>;
+export type Lists = Readonly<Record<string, ReadonlyMap<string, Account>>>;
 
 /** The events that fired a rule for one group, from the first to the last. */
-interface Alert {
+export interface Alert {
   readonly group: readonly string[];
   readonly started: number;
   readonly at: number;

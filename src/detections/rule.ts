@@ -2,6 +2,7 @@
  * The detection rules of `content/rules`: one YAML file a rule, the only source of the rules for Kibana, Splunk and Sigma. A rule reads the
  * ECS documents of docs/formats.md, counts by the time of the event, and counts each record once.
  */
+import { readdirSync, readFileSync } from 'node:fs';
 import { parse } from 'yaml';
 import { z } from 'zod';
 import { WaybillError } from '../errors/errors.ts';
@@ -105,12 +106,18 @@ export type DetectionOf<Kind extends Detection['kind']> = Extract<Detection, { k
 export type Condition = z.output<typeof condition>;
 export type Act = z.output<typeof act>;
 
+/** The rules of a directory, in the order of their ids. @throws WaybillError as `parseRule` does */
+export function readRules(directory: URL): readonly Rule[] {
+  const files = readdirSync(directory).sort();
+  return files.map((file) => parseRule(readFileSync(new URL(file, directory), 'utf8'), file));
+}
+
 /**
  * Reads a rule.
  * @param path  for messages
  * @throws WaybillError `config_invalid` with the file and each wrong member
  */
-export function parseRule(text: string, path: string): Rule {
+function parseRule(text: string, path: string): Rule {
   const read = rule.safeParse(parse(text));
   if (read.success) return read.data;
   const wrong = read.error.issues.map(({ path: at, message }) => `${at.join('.')}: ${message}`);

@@ -99,7 +99,7 @@ async function encoderOf(values: Values, io: Io, clock: Clock): Promise<(text: s
 }
 
 /** @returns a function from the text of a record to its message; it throws SyntaxError for a text that is not JSON */
-function recordEncoder(format: Format, source: string, clock: Clock): (text: string) => string {
+export function recordEncoder(format: Format, source: string, clock: Clock): (text: string) => string {
   const uidOf = identify(source);
   const normalize = normalizer({
     tenantId: undefined,

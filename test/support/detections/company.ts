@@ -1,10 +1,9 @@
 /** The weeks of the simulated company as events of the rules: records of the service, normalized as the sinks get them. */
-import { readdirSync, readFileSync } from 'node:fs';
 import { encoder } from '../../../src/encode/index.ts';
 import { cefSettings } from '../../../src/encode/settings.ts';
 import { eventOf, fieldsOf } from '../../../src/detections/event.ts';
 import { evaluate, type DetectionEvent } from '../../../src/detections/evaluate.ts';
-import { parseRule } from '../../../src/detections/rule.ts';
+import { readRules } from '../../../src/detections/rule.ts';
 import { normalizer } from '../../../src/normalize/normalizer.ts';
 import { mappingSettings, observerSettings, privacySettings } from '../../../src/normalize/settings.ts';
 import { identify } from '../../../src/record/identity.ts';
@@ -12,8 +11,7 @@ import { readText } from '../../../src/record/read.ts';
 import { Company, mobileProvider, offices, type CompanyAction } from './company-life.ts';
 import { randomOf } from '../../../src/reference/random.ts';
 
-const directory = new URL('../../../content/rules/', import.meta.url);
-export const rules = readdirSync(directory).map((file) => parseRule(readFileSync(new URL(file, directory), 'utf8'), file));
+export const rules = readRules(new URL('../../../content/rules/', import.meta.url));
 const fields = fieldsOf(rules);
 
 export const day = 86_400_000;

@@ -1,11 +1,9 @@
-import { readdirSync, readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import { evaluate } from '../../../src/detections/evaluate.ts';
-import { parseRule } from '../../../src/detections/rule.ts';
+import { readRules } from '../../../src/detections/rule.ts';
 import { eventsOf } from '../../support/detections/samples.ts';
 
-const directory = new URL('../../../content/rules/', import.meta.url);
-const rules = readdirSync(directory).map((file) => parseRule(readFileSync(new URL(file, directory), 'utf8'), file));
+const rules = readRules(new URL('../../../content/rules/', import.meta.url));
 const lists = { 'service-accounts': new Map([['batch', { hours: { from: 1, to: 5 }, hosts: ['batch-1'] }]]) };
 
 // promise: Each detection rule fires for its attacks, and stays quiet for what nearly is one.

@@ -1,0 +1,127 @@
+/** `waybill detections try`: how often each rule would have fired in a history. */
+import { createReadStream } from 'node:fs';
+import { parseRecordLine, type LedgerFacts, type LineFacts } from '../../../archive/parse-line.ts';
+import { Prover } from '../../../archive/prove.ts';
+import { eventOf, fieldsOf } from '../../../detections/event.ts';
+import type { DetectionEvent } from '../../../detections/evaluate.ts';
+import { readRules, type Rule } from '../../../detections/rule.ts';
+import { parseLists, tryRule } from '../../../detections/trial.ts';
+import { packageFile } from '../../../disk/files.ts';
+import { messageOf, WaybillError } from '../../../errors/errors.ts';
+import { systemClock } from '../../../time/clock.ts';
+import { subcommand } from '../../command.ts';
+import { readInput, writeResult, type Io } from '../../io.ts';
+import { linesOf } from '../../lines.ts';
+import { byId } from '../../not-found.ts';
+import { configOption, text, texts, type ValuesOf } from '../../option.ts';
+import { placeOf } from '../archive/place.ts';
+import { recordEncoder } from '../encode.ts';
+import { trialText } from './trial-text.ts';
+
+const options = {
+  archive: text('DIR', 'directory of an archive: its records and its ledger'),
+  sink: text('ID', 'archive sink of the configuration, in a directory or in S3, in place of --archive'),
+  file: text('FILE', 'events of the format ecs, one a line, in place of --archive; - is standard input'),
+  rule: texts('ID', 'only this rule; may be repeated'),
+  lists: text('FILE', 'exception lists, in YAML; default none: nothing is excepted'),
+  ...configOption,
+};
+
+export const tryRules = subcommand({
+  summary: 'prints how often each rule would have fired, by day, for whom, and with other thresholds',
+  options,
+  run: async (values: ValuesOf<typeof options>, io) => {
+    const all = readRules(packageFile('content/rules/'));
+    const rules = values.rule.length === 0 ? all : values.rule.map((id) => byId('rule', all, id));
+    const lists = values.lists === undefined ? {} : parseLists(readInput(values.lists, '--lists').toString(), values.lists, all);
+    const given = [values.archive, values.sink, values.file].filter((each) => each !== undefined);
+    if (given.length !== 1)
+      throw new WaybillError('usage', 'cannot find the history: pass one of --archive DIR, --sink ID and --file FILE');
+    const { events: received, code } = await (values.file === undefined ? archived(values, all, io) : inFile(values.file, all, io));
+    const events = [...new Map(received.map((event) => [event.uid, event])).values()].sort((a, b) => a.at - b.at);
+    const [first, last] = [events[0], events.at(-1)];
+    if (!first || !last) throw new WaybillError('usage', 'cannot try the rules: the history has no event with a time and a dpas.uid');
+    const trials = rules.map((rule) => {
+      io.signal.throwIfAborted();
+      return tryRule(rule, events, lists, last.at);
+    });
+    await writeResult(io, trialText(trials, events));
+    return code;
+  },
+});
+
+interface History {
+  readonly events: readonly DetectionEvent[];
+  /** The exit code. */
+  readonly code: number;
+}
+
+async function inFile(file: string, rules: readonly Rule[], { stdin, stderr, signal }: Io): Promise<History> {
+  const fields = fieldsOf(rules);
+  const events: DetectionEvent[] = [];
+  let others = 0;
+  try {
+    for await (const line of linesOf(file === '-' ? stdin : createReadStream(file), signal)) {
+      if (line.trim() === '') continue;
+      const event = eventOf(parsed(line), fields);
+      if (event) events.push(event);
+      else others += 1;
+    }
+  } catch (cause) {
+    signal.throwIfAborted();
+    throw new WaybillError('usage', `cannot read --file "${file}": ${messageOf(cause)}`, { cause });
+  }
+  if (others > 0) stderr.write(`warning: ${String(others)} of the lines are no events of the format ecs, and were left out\n`);
+  return { events, code: 0 };
+}
+
+function parsed(line: string): unknown {
+  try {
+    return JSON.parse(line);
+  } catch (thrown) {
+    if (thrown instanceof SyntaxError) return undefined;
+    throw thrown;
+  }
+}
+
+/** By the state of a line of the ledger, `event.action` of its ledger event. */
+const actions: Readonly<Record<LedgerFacts['state'], string>> = {
+  proven: 'window-proven',
+  gap: 'window-gap',
+  accepted: 'window-accepted',
+  suspended: 'suspension-started',
+  resumed: 'suspension-ended',
+};
+
+async function archived(
+  { archive, sink, config }: Pick<ValuesOf<typeof options>, 'archive' | 'sink' | 'config'>,
+  rules: readonly Rule[],
+  io: Io,
+): Promise<History> {
+  const { store: opened } = await placeOf({ directory: archive, sink, config }, io);
+  await using store = opened;
+  const prover = await Prover.open(store);
+  const fields = fieldsOf(rules);
+  const encoders = new Map<string, (text: string) => string>();
+  const events: DetectionEvent[] = [];
+  const leftOut = new Set<string>();
+  const addEvent = (facts: LineFacts, line: Buffer): boolean => {
+    io.signal.throwIfAborted();
+    if (facts.kind === 'ledger') {
+      const { source, to, state, seq } = facts;
+      const named = { 'event.action': actions[state], 'dpas.ledger.source': source };
+      events.push({ at: to / 1_000, uid: `ledger ${String(seq)}`, fields: named });
+    } else if (facts.kind === 'record') {
+      const encode = encoders.get(facts.source) ?? recordEncoder('ecs', facts.source, systemClock);
+      encoders.set(facts.source, encode);
+      const event = eventOf(JSON.parse(encode(parseRecordLine(line).record.toString())), fields);
+      if (event) events.push(event);
+    }
+    // No proof is needed.
+    return false;
+  };
+  await Array.fromAsync(prover.lines(addEvent, ({ result }) => leftOut.add(result)));
+  const isWhole = leftOut.size === 0 && !prover.newer;
+  if (!isWhole) io.stderr.write('warning: lines of the archive are missing or cannot be proven: see "waybill archive verify"\n');
+  return { events, code: leftOut.has('altered') ? 1 : isWhole ? 0 : 3 };
+}
