@@ -108,8 +108,9 @@ export type Act = z.output<typeof act>;
 
 /** The rules of a directory, in the order of their ids. @throws WaybillError as `parseRule` does */
 export function readRules(directory: URL): readonly Rule[] {
-  const files = readdirSync(directory).sort();
-  return files.map((file) => parseRule(readFileSync(new URL(file, directory), 'utf8'), file));
+  return readdirSync(directory)
+    .map((file) => parseRule(readFileSync(new URL(file, directory), 'utf8'), file))
+    .sort((a, b) => (a.id < b.id ? -1 : 1));
 }
 
 /**
