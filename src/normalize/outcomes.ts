@@ -54,7 +54,7 @@ export const outcomes: readonly OutcomeRow[] = [
     'Protected file open denied',
   ),
   row('Decrypt', 'AccessDenied', 'TimeEmbargoFailed', file, 'access', 'file-decrypt', 'failure', 5, 'Protected file open denied'),
-  row('Decrypt', 'AccessDenied', 'UserPayloadNoAccess', file, 'access', 'file-decrypt', 'failure', 7, 'Protected file open denied'),
+  row('Decrypt', 'AccessDenied', 'UserPayloadNoAccess', file, 'access', 'file-decrypt', 'failure', 4, 'Protected file open denied'),
   row('Decrypt', 'AccessDenied', 'GeoValidationFailed', file, 'access', 'file-decrypt', 'failure', 6, 'Protected file open denied'),
   row('Audit', 'AccessWindow', 'Changed', configuration, 'change', 'access-window-changed', 'success', 3, 'Access window changed'),
   row('Audit', 'AccessWindow', 'Created', configuration, 'creation', 'access-window-created', 'success', 2, 'Access window created'),

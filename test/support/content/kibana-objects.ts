@@ -27,8 +27,8 @@ const searches: readonly Search[] = [
   {
     id: 'dpas-search-denied-opens',
     title: 'Protected files: denied opens without access or from an excluded country',
-    description: 'The events of severity 7 and above, newest first.',
-    query: 'event.severity >= 7',
+    description: 'The newest first.',
+    query: 'event.code: ("Decrypt:AccessDenied:UserPayloadNoAccess" or "Decrypt:AccessDenied:GeoValidationCountryExclusionFailed")',
     columns: ['event.reason', ...who, ...place],
   },
   {

@@ -23,7 +23,7 @@ Encrypt           AccessDenied          GeoValidationCountryExclusionFailed file
 Decrypt           AccessGranted         Success                             file               access   file-decrypt              success 1 Protected file open allowed
 Decrypt           AccessDenied          GeoValidationCountryExclusionFailed file               access   file-decrypt              failure 7 Protected file open denied
 Decrypt           AccessDenied          TimeEmbargoFailed                   file               access   file-decrypt              failure 5 Protected file open denied
-Decrypt           AccessDenied          UserPayloadNoAccess                 file               access   file-decrypt              failure 7 Protected file open denied
+Decrypt           AccessDenied          UserPayloadNoAccess                 file               access   file-decrypt              failure 4 Protected file open denied
 Decrypt           AccessDenied          GeoValidationFailed                 file               access   file-decrypt              failure 6 Protected file open denied
 Audit             AccessWindow          Changed                             configuration      change   access-window-changed     success 3 Access window changed
 Audit             AccessWindow          Created                             configuration      creation access-window-created     success 2 Access window created

@@ -71,7 +71,7 @@ function wordsOf({ triple, action: command, severity }: (typeof rows)[number]): 
       status: 'failure',
       dlp_type: 'policy',
       category: categories[reason],
-      severity: severity >= 7 ? 'high' : 'medium',
+      severity: severity >= 7 ? 'high' : severity >= 5 ? 'medium' : 'low',
     };
   if (attempted === 'Audit')
     return { ...common, action: reason === 'Created' ? 'created' : 'modified', status: 'success', result, change_type: 'access policy' };
