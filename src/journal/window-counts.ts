@@ -39,7 +39,7 @@ export class StateCounts implements WindowStates {
 
   add({ state, reason, count = 1 }: CountedWindow): void {
     this.all += count;
-    if (state === 'gap' || state === 'accepted') this[state] += count;
+    if (state === 'gap' || state === 'accepted') this[state] += /* mutant: counted-group */ count;
     else if (/* mutant: counted-in-doubt */ reason === 'reread') this.inDoubt += count;
     else {
       this.proven += count;

@@ -862,6 +862,12 @@ export const mutants: readonly Mutant[] = [
     changes: { 'counted-in-doubt': 'false' },
   },
   {
+    name: 'gaps-counted-by-group',
+    what: 'a group of equal gaps counts as one',
+    suite: 'test/unit/journal/window-counts.test.ts',
+    changes: { 'counted-group': '1' },
+  },
+  {
     name: 'dead-letter-counted-as-delivered',
     what: 'a window with a dead letter counts as delivered',
     suite: 'test/unit/journal/coverage.test.ts',
