@@ -109,7 +109,7 @@ describe.skipIf(!hasPython)('both verifiers say of an archive with cosignatures'
     expect(await judged({ files, witnesses: [three] })).toMatchObject({ result: 'unproven', cosignatures: undefined });
   });
 
-  // One segment is archived each 4 s: those of July 1st, 00:00:04 to 00:00:16.
+  // The archive has a segment every 4 s, from July 1st 00:00:04 to 00:00:16.
   it('that lines which the quorum cosigned late, or not at all, are unproven', async () => {
     const late = new Map(whole.files);
     const cosign = (number: number, witness: typeof one, time: number): unknown =>

@@ -35,7 +35,7 @@ export function trialText(trials: readonly Trial[], events: readonly DetectionEv
     return [id, isBuildingBlock ? 'block' : severity, String(trial.alerts.length), String(days.length), String(most), others.join(', ')];
   });
   const columns = ['RULE', 'SEVERITY', right('ALERTS'), right('DAYS'), right('MOST A DAY'), 'ALERTS BY THRESHOLD'];
-  // A building block alone raises no alert: its days would hide those of the others.
+  // A building block raises no alert, so its days are left out: they would outnumber the alerts.
   const shown = trials.filter(({ rule }) => !rule.isBuildingBlock || trials.length === 1);
   const lines = shown.flatMap((trial) =>
     daysOf(trial).map(({ day, alerts }) => {
