@@ -104,12 +104,14 @@ test('what the documents state of .ci/run is in it', () => {
   expect(options.filter((option) => !ci.includes(option))).toEqual([]);
   const [, nth = ''] = /for every (\d+)th case/.exec(sentences.join(' ')) ?? [];
   expect(ci).toContain(`WAYBILL_CANARY=${nth} `);
+  const [, records = '', kills = ''] = /takes ([\d,]+) records and (\d+) kills/.exec(sentences.join(' ')) ?? [];
+  expect(ci).toContain(`WAYBILL_E2E_RECORDS=${records.replace(',', '')} WAYBILL_E2E_KILLS=${kills} `);
 });
 
 test.each(['test:long', 'test:kills'])('the documents state the kills and records of %s', (script) => {
   const rows = documents.flatMap((document) => read(document).split('\n')).filter((line) => line.startsWith(`| \`npm run ${script}\` |`));
   expect(rows.length).toBeGreaterThan(0);
-  const [, kills = ''] = /WAYBILL_E2E_KILLS=(\d+) /.exec(scripts[script] ?? '') ?? [];
-  const [, records = ''] = /WAYBILL_E2E_RECORDS=(\d+) /.exec(scripts[script] ?? '') ?? [];
+  const [, kills = ''] = /WAYBILL_E2E_KILLS=(?:\$\{\w+:-)?(\d+)/.exec(scripts[script] ?? '') ?? [];
+  const [, records = ''] = /WAYBILL_E2E_RECORDS=(?:\$\{\w+:-)?(\d+)/.exec(scripts[script] ?? '') ?? [];
   for (const row of rows) expect(row).toMatch(new RegExp(`${Number(records).toLocaleString('en')} records .*\\b${kills} kills`));
 });
