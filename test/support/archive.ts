@@ -6,6 +6,7 @@ import { checkpointPath, formatCheckpoint } from '../../src/archive/checkpoint.t
 import { EntryLog } from '../../src/archive/entry-log.ts';
 import type { EntryLine, LedgerLine, RecordLine } from '../../src/archive/line.ts';
 import { signerOf, signNote } from '../../src/archive/signed-note.ts';
+import type { Signer } from '../../src/archive/signed-note.ts';
 import type { WritableArchiveStore } from '../../src/archive/store.ts';
 import { ArchiveWriter } from '../../src/archive/writer.ts';
 import type { Through, WriterOptions } from '../../src/archive/writer.ts';
@@ -147,10 +148,16 @@ export interface SignedLine {
   readonly text: string;
 }
 
-/** An archive of any lines, signed by the key of seed 1: one segment for each list. */
-export function signedArchive(segments: readonly (readonly SignedLine[])[]): MemoryStore {
+/**
+ * An archive of any lines: one segment for each list.
+ * @param signers  of each checkpoint, with the origin as name; default: the key of seed 1
+ */
+export function signedArchive(
+  segments: readonly (readonly SignedLine[])[],
+  signers: readonly Signer[] = [signerOf('waybill/signed', keyFrom(1))],
+): MemoryStore {
   const store = new MemoryStore();
-  const signer = signerOf('waybill/signed', keyFrom(1));
+  const origin = signers[0]?.name ?? '';
   const log = new EntryLog();
   for (const [i, lines] of segments.entries()) {
     const first = log.size;
@@ -158,7 +165,7 @@ export function signedArchive(segments: readonly (readonly SignedLine[])[]): Mem
     const file = gzipSync(lines.map(({ text }) => `${text}\n`).join(''));
     store.files.set(segmentPath(first, file), file);
     for (const { path, bytes } of log.take().objects) store.files.set(path, Buffer.from(bytes));
-    const note = Buffer.from(signNote(formatCheckpoint({ origin: signer.name, size: log.size, root: log.root() }), [signer]));
+    const note = Buffer.from(signNote(formatCheckpoint({ origin, size: log.size, root: log.root() }), signers));
     store.files.set(checkpointPath(i + 1), note);
     store.files.set('checkpoint', note);
   }
@@ -167,19 +174,20 @@ export function signedArchive(segments: readonly (readonly SignedLine[])[]): Mem
 
 /**
  * The same lines, changed, in an archive that the key of seed 1 signs.
- * @param change  the line, or the lines in its place
+ * @param change  the line, or the lines in its place. A segment without a line is left out
  */
-export function signedAnew({ files }: MemoryStore, change: (text: string) => string | readonly string[]): MemoryStore {
+export function signedAnew(
+  { files }: MemoryStore,
+  change: (text: string) => string | readonly string[],
+  signers?: readonly Signer[],
+): MemoryStore {
   const segments = [...files].filter(([path]) => path.startsWith('segments/')).sort(([a], [b]) => (a < b ? -1 : 1));
+  const lines = segments.map(([, file]) => gunzipSync(file).toString().trimEnd().split('\n').flatMap(change));
   return signedArchive(
-    segments.map(([, file]) =>
-      gunzipSync(file)
-        .toString()
-        .trimEnd()
-        .split('\n')
-        .flatMap(change)
-        .map((text) => ({ kind: 'record', seq: 0, ...factsIn(text), text })),
-    ),
+    lines
+      .filter(({ length }) => length > 0)
+      .map((each) => each.map((text) => ({ kind: 'record' as const, seq: 0, ...factsIn(text), text }))),
+    signers,
   );
 }
 

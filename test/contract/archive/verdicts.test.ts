@@ -1,14 +1,39 @@
 /**
- * The table of verdicts: archives that were changed, or signed anew by the holder of the key, each with the verdict of both verifiers,
- * `verifyArchive` and content/archive/verify.py. A changed file without the key is in tampering.test.ts.
+ * The table of verdicts: archives and proofs that were changed without the key, or signed anew by the holder of the key, each with the verdict of both
+ * verifiers, `waybill archive verify` and content/archive/verify.py. The expected ones follow from docs/archive-format.md.
  */
-import { describe, expect, it } from 'vitest';
+import { execFileSync } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import { mkdirSync, mkdtempSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { gunzipSync, gzipSync } from 'node:zlib';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { checkpointPath } from '../../../src/archive/checkpoint.ts';
+import { cosignaturePath } from '../../../src/archive/cosignature-path.ts';
 import type { EntryLine } from '../../../src/archive/line.ts';
-import { formatVerifier, parseVerifier, signerOf } from '../../../src/archive/signed-note.ts';
+import { formatProof } from '../../../src/archive/proof-file.ts';
+import { Prover } from '../../../src/archive/prove.ts';
+import { cosignatureLine, formatVerifier, parseVerifier, signerOf, signNote } from '../../../src/archive/signed-note.ts';
+import type { Signer } from '../../../src/archive/signed-note.ts';
 import { verifyArchive } from '../../../src/archive/verify/verify.ts';
 import type { VerifyOptions, VerifyReport } from '../../../src/archive/verify/verify.ts';
-import { keyFrom, MemoryStore, minute, openWriter, provenLine, recordLine, signedAnew, start, through } from '../../support/archive.ts';
-import { hasPython, resultOf, secondVerifier } from '../../support/second-verifier.ts';
+import { command } from '../../../src/cli/commands/archive/index.ts';
+import {
+  keyFrom,
+  MemoryStore,
+  minute,
+  openWriter,
+  provenLine,
+  recordLine,
+  segmentPath,
+  signedAnew,
+  start,
+  through,
+} from '../../support/archive.ts';
+import { outputOf } from '../../support/command-io.ts';
+import { hasPython, resultOf, secondVerifier, secondVerify } from '../../support/second-verifier.ts';
+import { Authority } from '../../support/time-stamp-authority.ts';
 
 const day = 86_400_000_000;
 const originOf = ({ files }: MemoryStore): string => files.get('checkpoints/0000000001')?.toString().split('\n')[0] ?? '';
@@ -323,5 +348,467 @@ describe.skipIf(!hasPython)('an archive that the holder of the key signed anew',
   ])('tells of %s', async (_name, change, note) => {
     const { findings } = await changed(change);
     expect(findings.map(({ object, message }) => `${object}: ${message}`)).toContainEqual(expect.stringMatching(note));
+  });
+});
+
+/**
+ * Eight segments, one a day. Both keys sign the fifth checkpoint, and the second key the later ones. Every second checkpoint has a time stamp, which the next
+ * segment names.
+ * @returns the archive after each day
+ */
+async function twoKeys({
+  dropped = 0,
+  changeAt = 4,
+  tokenOf,
+}: {
+  /** The sequence number of a record that was left out before its window was counted. */
+  readonly dropped?: number;
+  readonly changeAt?: number;
+  readonly tokenOf: (day: number, checkpoint: Buffer) => Buffer | undefined;
+}): Promise<readonly MemoryStore[]> {
+  const [store, states] = [new MemoryStore(), [] as MemoryStore[]];
+  let writer = await openWriter(store, 'two keys');
+  let timestamp: { checkpoint: number; sha256: string } | undefined;
+  for (let i = 0; i < 8; i += 1) {
+    if (i === changeAt) writer = await openWriter(store, 'second key', { key: keyFrom(2), previousKey: keyFrom(1) });
+    const from = start + i * day;
+    const all = Array.from({ length: 5 }, (_, k) => recordLine(i * 6 + k + 1, from + k * 1_000_000));
+    const records = all.filter(({ seq }) => seq !== dropped);
+    const seq = i * 6 + 6;
+    const position = { ...through(seq), at: from + 5 * minute, ...(timestamp && { timestamp }) };
+    await writer.append([...records, provenLine(seq, from, from + minute, records)], position);
+    const token = tokenOf(i, noteOf(store, i + 1));
+    if (token) {
+      store.files.set(tokenPath(i + 1), token);
+      timestamp = { checkpoint: i + 1, sha256: createHash('sha256').update(token).digest('hex') };
+    }
+    states.push(new MemoryStore(store.files));
+  }
+  return states;
+}
+
+const noteOf = ({ files }: MemoryStore, number: number): Buffer => files.get(checkpointPath(number)) ?? Buffer.alloc(0);
+const tokenPath = (number: number): string => `timestamps/${String(number).padStart(10, '0')}.tsr`;
+const witness = signerOf('witness.example/w', keyFrom(11), 4);
+
+/** Both verifiers as commands, on files in a folder: their exit codes and texts. */
+class Commands implements Disposable {
+  readonly folder = mkdtempSync(join(tmpdir(), 'archive-verdicts-'));
+
+  write(name: string, bytes: Uint8Array | string): string {
+    const path = join(this.folder, name);
+    mkdirSync(dirname(path), { recursive: true });
+    writeFileSync(path, bytes);
+    return path;
+  }
+
+  async verify(args: readonly string[]): Promise<readonly [ours: number, theirs: number, text: string]> {
+    const { code, stdout } = await outputOf((given, io) => command.run(given, io), ['verify', ...args]);
+    const theirs = await secondVerify(...args);
+    return [code, theirs.code ?? -1, `${stdout}${theirs.text}`];
+  }
+
+  [Symbol.dispose](): void {
+    rmSync(this.folder, { recursive: true });
+  }
+}
+
+describe.skipIf(!hasPython)('both commands', () => {
+  let commands: Commands;
+  let authority: Authority;
+  let states: readonly MemoryStore[];
+  let archive: MemoryStore;
+  let other: MemoryStore;
+  /** Files whose paths the options of a row name. */
+  const given: Record<string, string> = {};
+  const fileOf = (name: string): string => given[name] ?? expect.fail(name);
+
+  beforeAll(async () => {
+    commands = new Commands();
+    const [validFrom, validTo] = [start / 1_000 - 30 * 86_400_000, start / 1_000 + 36_500 * 86_400_000];
+    authority = new Authority('Example', { validFrom, validTo });
+    const stamped = (i: number, note: Buffer): Buffer | undefined =>
+      i % 2 === 1 ? authority.responseAt((start + i * day) / 1_000 + 600_000, note) : undefined;
+    states = await twoKeys({ tokenOf: stamped });
+    archive = states.at(-1) ?? expect.fail();
+    other = await daily(8);
+    const key = (seed: number, of = archive): string => `${formatVerifier(signerOf(originOf(of), keyFrom(seed)))}\n`;
+    given['keys'] = commands.write('keys', key(1) + key(2));
+    given['former key'] = commands.write('former-key', key(1));
+    given['three keys'] = commands.write('three-keys', key(1) + key(2) + key(3));
+    given['key of the attacker'] = commands.write('attacker', key(3));
+    given['daily'] = commands.write('daily', key(1, other));
+    given['since'] = commands.write('since', noteOf(archive, 7));
+    given['authority'] = commands.write('authority', authority.root);
+    given['witness'] = commands.write('witness', `${formatVerifier(witness)}\n`);
+    given['stranger'] = commands.write('stranger', `${formatVerifier(signerOf('witness.example/s', keyFrom(12), 4))}\n`);
+  });
+  afterAll(() => {
+    commands[Symbol.dispose]();
+    authority[Symbol.dispose]();
+  });
+
+  const since = (): string[] => ['--since', fileOf('since')];
+  const stamps = (): string[] => ['--timestamp-ca', fileOf('authority')];
+  const witnessed = (): string[] => ['--witness', fileOf('witness')];
+  const untouched = (): MemoryStore => new MemoryStore(archive.files);
+  const state = (days: number): MemoryStore => new MemoryStore(states[days - 1]?.files);
+  const linesIn = (file: Buffer): string[] => gunzipSync(file).toString().trimEnd().split('\n');
+  const packed = (lines: readonly string[]): Buffer => gzipSync(`${lines.join('\n')}\n`);
+
+  /** @returns the archive with other bytes in segment `i`, under their right name or under the former one */
+  function segment(i: number, change: (file: Buffer) => Buffer, isRenamed = true): MemoryStore {
+    const store = untouched();
+    const path = segmentsOf(store)[i] ?? '';
+    const file = change(store.files.get(path) ?? Buffer.alloc(0));
+    store.files.delete(path);
+    store.files.set(isRenamed ? segmentPath(Number(path.slice(9, 25)), file) : path, file);
+    return store;
+  }
+  const textOf = (i: number, change: (lines: readonly string[]) => readonly string[], isRenamed = true): MemoryStore =>
+    segment(i, (file) => packed(change(linesIn(file))), isRenamed);
+  function file(pattern: RegExp, change: (bytes: Buffer) => Buffer | undefined): MemoryStore {
+    const store = untouched();
+    const paths = [...store.files.keys()].filter((path) => pattern.test(path));
+    expect(paths.length).toBeGreaterThan(0);
+    for (const path of paths) {
+      const changed = change(store.files.get(path) ?? Buffer.alloc(0));
+      if (changed) store.files.set(path, changed);
+      else store.files.delete(path);
+    }
+    return store;
+  }
+  const added = (path: string, bytes: Uint8Array): MemoryStore => new MemoryStore([...archive.files, [path, Buffer.from(bytes)]]);
+  const flipped = (bytes: Buffer): Buffer => Buffer.concat([bytes.subarray(0, 30), Buffer.of((bytes[30] ?? 0) ^ 1), bytes.subarray(31)]);
+  /** Rewritten from the first line on, without one record, and with the ledger adjusted. */
+  const forked = async (
+    changeAt: number,
+    tokenOf: (i: number, note: Buffer) => Buffer | undefined = (i) => archive.files.get(tokenPath(i + 1)),
+  ): Promise<MemoryStore> => (await twoKeys({ dropped: 9, changeAt, tokenOf })).at(-1) ?? expect.fail();
+  const signers = (...seeds: readonly number[]): readonly Signer[] => seeds.map((seed) => signerOf(originOf(archive), keyFrom(seed)));
+  /** Every line signed anew; the time stamps are copied. */
+  function anew(change: (text: string) => string | readonly string[], ...seeds: readonly number[]): MemoryStore {
+    const store = signedAnew(archive, change, signers(...seeds));
+    for (const [path, bytes] of archive.files) if (path.startsWith('timestamps/')) store.files.set(path, bytes);
+    return store;
+  }
+  /** Checkpoint `number` with another text, signed by its key. */
+  const checkpointWith = (number: number, seed: number, change: (text: string) => string): MemoryStore =>
+    file(new RegExp(`^${checkpointPath(number)}$`), (note) =>
+      Buffer.from(signNote(change(note.subarray(0, note.indexOf('\n\n') + 1).toString()), signers(seed))),
+    );
+  const signatureWith = (number: number, change: (line: string) => string): MemoryStore =>
+    file(new RegExp(`^${checkpointPath(number)}$`), (note) => {
+      const at = note.indexOf('\n\n') + 2;
+      return Buffer.from(note.subarray(0, at).toString() + change(note.subarray(at).toString()));
+    });
+  /** S + L in place of S: the same signature for a verifier that does not compare S with the order of the group (RFC 8032, section 5.1.7). */
+  function malleable(line: string): string {
+    const [, name, text = ''] = line.trimEnd().split(' ');
+    const bytes = Buffer.from(text, 'base64');
+    const order = 2n ** 252n + 27742317777372353535851937790883648493n;
+    const s = BigInt(`0x${Buffer.from(bytes.subarray(36)).reverse().toString('hex')}`) + order;
+    const changed = Buffer.from(s.toString(16).padStart(64, '0'), 'hex').reverse();
+    return `\u2014 ${name} ${Buffer.concat([bytes.subarray(0, 36), changed]).toString('base64')}\n`;
+  }
+  /** The first and the last checkpoint, cosigned by the witness. */
+  function cosigned(store: MemoryStore, by = witness): MemoryStore {
+    for (const number of [1, 8]) {
+      const note = noteOf(archive, number).toString();
+      const line = cosignatureLine(note.slice(0, note.indexOf('\n\n') + 1), by, (start + (number - 1) * day) / 1_000_000 + 600);
+      store.files.set(cosignaturePath(number, by), Buffer.from(note + line));
+    }
+    return store;
+  }
+  /** The daily archive from which operations on its fifth segment remain, and this segment not. */
+  async function pruned(...names: readonly string[]): Promise<MemoryStore> {
+    const origin = originOf(other);
+    const orders: Record<string, EntryLine> = {
+      hold: operation('archive hold', origin, { case: 'A-7', lines: [linesOf(4)], from: null, to: null }),
+      release: operation('archive release', origin, { case: 'A-7' }),
+      prune: operation('archive prune', origin, { before: '2026-07-10T00:00:00Z', lines: [linesOf(4)], reason: 'a year' }),
+    };
+    return without(await daily(8, (i) => (i === 6 ? names.map((name) => orders[name] ?? expect.fail(name)) : [])), 4);
+  }
+
+  type Row = readonly [name: string, make: () => MemoryStore | Promise<MemoryStore>, options: () => readonly string[], code: number];
+  const ours = (): string[] => ['--key', fileOf('keys')];
+  const theKey = (name: string, of?: () => readonly string[]) => (): string[] => ['--key', fileOf(name), ...(of?.() ?? [])];
+  const rows: readonly Row[] = [
+    ['an archive as it was written', untouched, ours, 0],
+    ['the same, with a checkpoint from elsewhere and time stamps', untouched, () => [...ours(), ...since(), ...stamps()], 0],
+    [
+      'a record edited, and the segment renamed',
+      () => textOf(2, ([a = '', ...rest]) => [a.replace('"userName":"', '"userName":"x'), ...rest]),
+      ours,
+      1,
+    ],
+    [
+      'a record edited, under the former name',
+      () => textOf(2, ([a = '', ...rest]) => [a.replace('logId', 'logIt'), ...rest], false),
+      ours,
+      1,
+    ],
+    ['the last line dropped', () => textOf(7, (lines) => lines.slice(0, -1)), ours, 1],
+    ['the first segment dropped', () => without(archive, 0), ours, 1],
+    ['a segment in the middle dropped', () => without(archive, 3), ours, 1],
+    ['the last segment dropped', () => without(archive, -1), ours, 1],
+    // Documented: only a checkpoint from elsewhere, a witness or an age shows that the newest lines were removed.
+    ['an older state', () => state(6), ours, 0],
+    ['an older state, with its time stamps', () => state(6), () => [...ours(), ...stamps()], 0],
+    ['an older state, and a checkpoint from elsewhere', () => state(6), () => [...ours(), ...since()], 1],
+    ['an older state, which must be fresh', () => state(6), () => [...ours(), '--fresh', '26h'], 3],
+    ['two lines swapped', () => textOf(2, ([a = '', b = '', ...rest]) => [b, a, ...rest]), ours, 1],
+    [
+      'two segments swapped',
+      () => {
+        const [one = '', two = ''] = segmentsOf(archive).slice(2, 4);
+        const [first, second] = [one, two].map((path) => archive.files.get(path) ?? Buffer.alloc(0)) as [Buffer, Buffer];
+        const rest = [...archive.files].filter(([path]) => path !== one && path !== two);
+        const leaf = (path: string): number => Number(path.slice(9, 25));
+        return new MemoryStore([...rest, [segmentPath(leaf(one), second), second], [segmentPath(leaf(two), first), first]]);
+      },
+      ours,
+      1,
+    ],
+    [
+      'a segment of another archive of the same key',
+      () => segment(2, () => other.files.get(segmentsOf(other)[2] ?? '') ?? Buffer.alloc(0)),
+      ours,
+      1,
+    ],
+    ['a checkpoint of another archive of the same key', () => file(/^checkpoints\/0{9}3$/, () => noteOf(other, 3)), ours, 1],
+    ['everything signed by another key', () => anew((text) => text, 3), ours, 3],
+    [
+      'the same without a record, and the auditor takes the key from the archive',
+      () => anew((text) => (text.includes('"seq":9,') ? [] : text), 3),
+      theKey('key of the attacker'),
+      1,
+    ],
+    ['cut before the change of key', () => state(4), ours, 3],
+    ['cut before the change of key, with the former key alone', () => state(4), theKey('former key'), 0],
+    ['rewritten by the former key alone', () => forked(Infinity), ours, 3],
+    ['without a record, signed by the former key alone', () => anew((text) => (text.includes('"seq":9,') ? [] : text), 1), ours, 1],
+    ['rewritten by both keys, with the ledger adjusted', () => forked(4), ours, 0],
+    ['the same, and a checkpoint from elsewhere', () => forked(4), () => [...ours(), ...since()], 1],
+    ['the same, and time stamps', () => forked(4), () => [...ours(), ...stamps()], 3],
+    ['the same without time stamps', () => forked(4, () => undefined), () => [...ours(), ...stamps()], 3],
+    [
+      'the same, and the newest checkpoint stamped today',
+      () => forked(4, (i, note) => (i === 7 ? authority.responseAt(Date.now(), note) : undefined)),
+      () => [...ours(), ...stamps()],
+      3,
+    ],
+    ['a byte of a time stamp changed', () => file(/^timestamps\/0{9}2/, flipped), ours, 1],
+    ['a time stamp deleted', () => file(/^timestamps\/0{9}2/, () => undefined), ours, 1],
+    [
+      'a time stamp under another number',
+      () => new MemoryStore([...archive.files].map(([path, bytes]) => [path === tokenPath(2) ? tokenPath(3) : path, bytes])),
+      ours,
+      1,
+    ],
+    ['a checkpoint with the number 40 added', () => added(checkpointPath(40), noteOf(archive, 8)), ours, 1],
+    ['a checkpoint of another archive as the next one', () => added(checkpointPath(9), noteOf(other, 8)), ours, 3],
+    ['the newest checkpoint again as the next one', () => added(checkpointPath(9), noteOf(archive, 8)), ours, 1],
+    ['a second segment at the same leaf', () => added(segmentPath(14, packed(['{}'])), packed(['{}'])), ours, 0],
+    [
+      'a key twice in a line',
+      () => anew((text) => text.replace('"record":{"logId":9,', '"record":{},"record":{"logId":9,'), 1, 2),
+      ours,
+      1,
+    ],
+    [
+      'the kind of a line twice',
+      () => anew((text) => (text.includes('"seq":9,') ? text.replace('{', '{"kind":"record",') : text), 1, 2),
+      ours,
+      1,
+    ],
+    ['a letter composed otherwise', () => textOf(2, (lines) => lines.map((line) => line.replaceAll('Łucja', 'Łucja\u0301'))), ours, 1],
+    ['bytes behind the gzip stream', () => segment(2, (bytes) => Buffer.concat([bytes, Buffer.from('x')])), ours, 1],
+    ['a second gzip member', () => segment(2, (bytes) => Buffer.concat([bytes, packed(['{}'])])), ours, 1],
+    ['an empty second gzip member', () => segment(2, (bytes) => Buffer.concat([bytes, gzipSync('')])), ours, 1],
+    [
+      'text in the comment of the gzip header',
+      () =>
+        segment(2, (bytes) =>
+          Buffer.concat([
+            bytes.subarray(0, 3),
+            Buffer.of(16),
+            bytes.subarray(4, 10),
+            Buffer.alloc(1_024, 'a'),
+            Buffer.of(0),
+            bytes.subarray(10),
+          ]),
+        ),
+      ours,
+      1,
+    ],
+    ['a segment compressed again', () => segment(2, (bytes) => gzipSync(gunzipSync(bytes), { level: 1 })), ours, 0],
+    [
+      'a wrong checksum in the gzip trailer',
+      () => segment(2, (bytes) => Buffer.concat([bytes.subarray(0, -8), Buffer.alloc(4), bytes.subarray(-4)])),
+      ours,
+      1,
+    ],
+    ['plain text in place of gzip', () => segment(2, (bytes) => gunzipSync(bytes)), ours, 1],
+    ['a segment that unpacks to 300 MB', () => segment(2, () => gzipSync(Buffer.alloc(300_000_000), { level: 1 })), ours, 1],
+    ['the copy of the newest checkpoint set back', () => file(/^checkpoint$/, () => noteOf(archive, 5)), ours, 0],
+    ['a changed tile', () => file(/^tile\/0\/.*\/56$/, flipped), ours, 1],
+    ['a changed bundle of entries', () => file(/^tile\/entries\/.*\/56$/, flipped), ours, 1],
+    ['all tiles removed', () => file(/^tile\//, () => undefined), ours, 1],
+    ['CR LF in a checkpoint', () => file(/^checkpoints\/0{9}3$/, (note) => Buffer.from(note.toString().replaceAll('\n', '\r\n'))), ours, 1],
+    [
+      'one more signature of an unknown key',
+      () => signatureWith(3, (line) => `${line}${line.replace(/\u2014 \S+/, '\u2014 witness.example/w')}`),
+      ours,
+      0,
+    ],
+    ['a signature with S + L', () => signatureWith(3, malleable), ours, 1],
+    ['the same signature twice', () => signatureWith(3, (line) => line + line), ours, 0],
+    ['a signed extension line', () => checkpointWith(3, 1, (text) => `${text}extension\n`), ours, 1],
+    ['a signed number of lines with a zero before it', () => checkpointWith(3, 1, (text) => text.replace('\n21\n', '\n021\n')), ours, 1],
+    // The name of a key is the only origin for which it signs: nothing proves this checkpoint, and nothing contradicts it.
+    ['a signed checkpoint of another origin', () => checkpointWith(3, 1, (text) => text.replace(/^.*/, 'waybill/another')), ours, 3],
+    [
+      'a segment left out, and everything signed anew',
+      () => anew((text) => (Number(/"seq":(\d+)/.exec(text)?.[1]) <= 12 && Number(/"seq":(\d+)/.exec(text)?.[1]) > 6 ? [] : text), 1, 2),
+      ours,
+      3,
+    ],
+    [
+      'file names in upper case',
+      () =>
+        new MemoryStore(
+          [...archive.files].map(([path, bytes]) => [path.replace(/-[0-9a-f]{64}/, (digest) => digest.toUpperCase()), bytes]),
+        ),
+      ours,
+      1,
+    ],
+    ['records in a segment that no checkpoint commits', () => added(segmentPath(3, packed(['{}'])), packed(['{}'])), ours, 0],
+    // Keys.
+    ['a key that signed nothing', untouched, theKey('three keys'), 3],
+    ['a key stolen before the last time stamp', untouched, () => [...ours(), ...stamps(), '--key-until', '2026-07-06'], 3],
+    ['a key stolen after the last time stamp', untouched, () => [...ours(), ...stamps(), '--key-until', '2026-07-09'], 0],
+    // Witnesses.
+    ['an archive that a witness cosigned', () => cosigned(untouched()), () => [...ours(), ...witnessed(), '--stamped-within', '200h'], 0],
+    ['the same, and a week without a cosignature', () => cosigned(untouched()), () => [...ours(), ...witnessed()], 3],
+    ['cosignatures of a witness that nobody named', () => cosigned(untouched()), () => [...ours(), '--witness', fileOf('stranger')], 3],
+    ['an older state of a cosigned archive', () => cosigned(state(6)), () => [...ours(), ...witnessed()], 1],
+    ['a cosigned archive, cut before the change of key', () => cosigned(state(4)), () => [...theKey('former key')(), ...witnessed()], 1],
+    ['another history than the cosigned one', async () => cosigned(await forked(4)), () => [...ours(), ...witnessed()], 1],
+    // Orders, of the archive of one key.
+    ['a segment that an operation removed', () => pruned('prune'), theKey('daily'), 0],
+    ['a segment that nobody removed', () => pruned('hold'), theKey('daily'), 1],
+    ['a removed segment that an operation held', () => pruned('hold', 'prune'), theKey('daily'), 3],
+    ['a removed segment whose hold was released', () => pruned('hold', 'release', 'prune'), theKey('daily'), 0],
+    ['a removed segment whose hold was released later', () => pruned('hold', 'prune', 'release'), theKey('daily'), 3],
+    [
+      'a held segment that retention removed',
+      async () => without(await pruned('hold'), 0, 1, 2, 3),
+      theKey('daily', () => ['--retention', '1d']),
+      3,
+    ],
+    ['the oldest segments removed by retention', () => without(other, 0, 1), theKey('daily', () => ['--retention', '1d']), 0],
+    ['a segment in the middle removed by retention', () => without(other, 5), theKey('daily', () => ['--retention', '1d']), 3],
+  ];
+
+  async function run(
+    store: MemoryStore,
+    args: readonly string[],
+    then?: (directory: string) => void,
+  ): Promise<readonly [number, number, string]> {
+    const directory = join(commands.folder, 'archive');
+    for (const [path, bytes] of store.files) commands.write(`archive/${path}`, bytes);
+    then?.(directory);
+    try {
+      return await commands.verify(['--directory', directory, ...args]);
+    } finally {
+      rmSync(directory, { recursive: true });
+      rmSync(join(commands.folder, 'elsewhere'), { recursive: true, force: true });
+    }
+  }
+
+  it.each(rows)('%s', async (_name, make, options, code) => {
+    const [ours, theirs, text] = await run(await make(), options());
+    expect([ours, theirs], text).toEqual([code, code]);
+  });
+
+  it.each<[string, (directory: string, path: string) => void]>([
+    [
+      'a segment',
+      (directory, path) => {
+        renameSync(join(directory, path), join(commands.folder, 'elsewhere'));
+        symlinkSync(join(commands.folder, 'elsewhere'), join(directory, path));
+      },
+    ],
+    ...['segments', 'checkpoints'].map((folder): [string, (directory: string) => void] => [
+      `the folder ${folder}`,
+      (directory) => {
+        renameSync(join(directory, folder), join(commands.folder, 'elsewhere'));
+        symlinkSync(join(commands.folder, 'elsewhere'), join(directory, folder));
+      },
+    ]),
+  ])('%s that is a link', async (_name, change) => {
+    const [path = ''] = segmentsOf(archive);
+    const [one, two, text] = await run(archive, ours(), (directory) => change(directory, path));
+    expect([one, two], text).toEqual([1, 1]);
+  });
+
+  it('a segment that is a pipe', async () => {
+    const [path = ''] = segmentsOf(archive);
+    const [one, two, text] = await run(archive, ours(), (directory) => {
+      rmSync(join(directory, path));
+      execFileSync('mkfifo', [join(directory, path)]);
+    });
+    expect([one, two], text).toEqual([1, 1]);
+  });
+
+  const falseLine = '{\\"kind\\":\\"record\\"}';
+  const base64Of = (text: string): string => Buffer.from(text).toString('base64');
+  const replaced =
+    (from: RegExp | string, to: string) =>
+    (text: string): string =>
+      text.replace(from, () => to);
+  const proofs: readonly (readonly [name: string, change: (text: string, line: string) => string, code: number])[] = [
+    ['as it was made', (text) => text, 0],
+    ['with another line', (text) => text.replace('logId', 'logIt'), 1],
+    ['with a false line before the true one', replaced('{"format"', `{"line":"${falseLine}","format"`), 1],
+    ['with a false line after the true one', replaced(/}\n$/, `,"line":"${falseLine}"}\n`), 1],
+    ['with a false lineBase64 beside the line', replaced('"entry"', `"lineBase64":"${base64Of('{}')}","entry"`), 1],
+    [
+      'with a true lineBase64 beside a false line',
+      (text, line) => text.replace(/"line":"(?:[^"\\]|\\.)*"/, () => `"line":"{}","lineBase64":"${base64Of(line)}"`),
+      1,
+    ],
+    ['with another index', replaced(/"index":\d+/, '"index":3'), 1],
+    ['without a hash', replaced(/"hashes":\["[^"]*",/, '"hashes":['), 1],
+    ['with one more hash', replaced('"hashes":[', `"hashes":["${Buffer.alloc(32).toString('base64')}",`), 1],
+    ['with 0.0 as index', replaced(/"index":\d+/, '"index":0.0'), 1],
+    ['with a text as index', (text) => text.replace(/"index":(\d+)/, '"index":"$1"'), 1],
+    [
+      'with another checkpoint',
+      (text) => text.replace(/"checkpoint":".*"}/, () => `"checkpoint":${JSON.stringify(noteOf(archive, 5).toString())}}`),
+      1,
+    ],
+    ['with text before the signed one', replaced('"checkpoint":"', '"checkpoint":"text\\n'), 1],
+    ['with another member', replaced('{"format"', '{"comment":"","format"'), 1],
+    ['twice in a file', (text) => text + text, 0],
+    [
+      'with the entry of another kind',
+      (text) =>
+        text.replace(/"entry":"([^"]*)"/, (_, entry: string) => {
+          const bytes = Buffer.from(entry, 'base64');
+          bytes[0] = 2;
+          return `"entry":"${bytes.toString('base64')}"`;
+        }),
+      1,
+    ],
+  ];
+  it.each(proofs)('a proof %s', async (_name, change, code) => {
+    const proof = (await (await Prover.open(archive)).record(recordLine(9, start + day + 2_000_000).uid)) ?? expect.fail();
+    const text = change(formatProof(proof), proof.line.toString());
+    if (code === 1) expect(text).not.toBe(formatProof(proof));
+    const [one, two, printed] = await commands.verify(['--proof', commands.write('proof', text), ...ours()]);
+    expect([one, two], printed).toEqual([code, code]);
   });
 });
