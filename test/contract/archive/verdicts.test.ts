@@ -14,7 +14,7 @@ import { cosignaturePath } from '../../../src/archive/cosignature-path.ts';
 import type { EntryLine } from '../../../src/archive/line.ts';
 import { formatProof } from '../../../src/archive/proof-file.ts';
 import { Prover } from '../../../src/archive/prove.ts';
-import { cosignatureLine, formatVerifier, parseVerifier, signerOf, signNote } from '../../../src/archive/signed-note.ts';
+import { cosignatureLine, formatVerifier, openNote, parseVerifier, signerOf, signNote } from '../../../src/archive/signed-note.ts';
 import type { Signer } from '../../../src/archive/signed-note.ts';
 import { verifyArchive } from '../../../src/archive/verify/verify.ts';
 import type { VerifyOptions, VerifyReport } from '../../../src/archive/verify/verify.ts';
@@ -32,6 +32,7 @@ import {
   through,
 } from '../../support/archive.ts';
 import { outputOf } from '../../support/command-io.ts';
+import type { Output } from '../../support/command-io.ts';
 import { hasPython, resultOf, secondVerifier, secondVerify } from '../../support/second-verifier.ts';
 import { Authority } from '../../support/time-stamp-authority.ts';
 
@@ -810,5 +811,81 @@ describe.skipIf(!hasPython)('both commands', () => {
     if (code === 1) expect(text).not.toBe(formatProof(proof));
     const [one, two, printed] = await commands.verify(['--proof', commands.write('proof', text), ...ours()]);
     expect([one, two], printed).toEqual([code, code]);
+  });
+
+  const place = (): string[] => ['--directory', join(commands.folder, 'proven')];
+  const save = ({ files }: MemoryStore): void => {
+    rmSync(join(commands.folder, 'proven'), { recursive: true, force: true });
+    for (const [path, bytes] of files) commands.write(`proven/${path}`, bytes);
+  };
+  const archiveCommand = (...args: readonly string[]): Promise<Output> => outputOf((all, io) => command.run(all, io), args);
+  const uidOn = (i: number, seq: number): string => recordLine(seq, start + i * day + 2_000_000).uid;
+
+  // The archive has time stamps of every second checkpoint, and cosignatures of the first and the last one, ten minutes after the start of their days.
+  it.each<[string, string, () => readonly string[], number, string]>([
+    ['the time stamp of its own checkpoint', uidOn(1, 9), stamps, 14, '2026-07-02T00:10:00Z'],
+    ['the time stamp of the next checkpoint', uidOn(2, 15), stamps, 28, '2026-07-04T00:10:00Z'],
+    ['a cosignature', uidOn(0, 3), witnessed, 7, '2026-07-01T00:10:00Z'],
+  ])('prove --stamped: a line with %s', async (_name, uid, options, size, time) => {
+    save(cosigned(untouched()));
+    const { code, stdout } = await archiveCommand('prove', ...place(), '--uid', uid, '--stamped');
+    expect(code).toBe(0);
+    const proof = ['--proof', commands.write('proof', stdout), ...ours()];
+    const [one, two, text] = await commands.verify([...proof, ...options()]);
+    expect([one, two], text).toEqual([0, 0]);
+    const told = text.split('\n').filter((line) => line.startsWith('proof 1: '));
+    expect(told).toEqual(
+      Array(2).fill(expect.stringMatching(new RegExp(`^proof 1: line \\d+ of ${size}: record, ${uid}, .*; it existed on ${time}$`))),
+    );
+    // The other kind of date is not in it.
+    const [three, four, other] = await commands.verify([...proof, ...(options === stamps ? witnessed() : stamps())]);
+    expect([three, four], other).toEqual([3, 3]);
+  });
+
+  it('prove --stamped --format tlog-proof: has the first cosigned checkpoint, and no time stamp', async () => {
+    save(cosigned(untouched()));
+    const { code, stdout } = await archiveCommand('prove', ...place(), `--uid=${uidOn(1, 9)}`, '--stamped', '--format', 'tlog-proof');
+    expect(code).toBe(0);
+    const end = stdout.indexOf('\n\n');
+    // C2SP tlog-proof: a header, then, after an empty line, the checkpoint with its signatures.
+    expect(stdout.slice(0, end)).toMatch(/^c2sp\.org\/tlog-proof@v1\nextra \S+\nindex 9(\n[A-Za-z0-9+/]{43}=)+$/);
+    const note = stdout.slice(end + 2);
+    expect(note).toBe(cosigned(untouched()).files.get(cosignaturePath(8, witness))?.toString());
+    expect(openNote(Buffer.from(note), [witness])).toMatchObject({ cosignedBy: [{ time: start + 7 * day + 10 * minute }] });
+  });
+
+  it('prove --stamped: needs a time stamp or a cosignature that covers the line', async () => {
+    save(state(5));
+    const asked = (...more: readonly string[]): Promise<Output> => archiveCommand('prove', ...place(), '--stamped', ...more);
+    await expect(asked('--uid', uidOn(4, 27))).rejects.toMatchObject({
+      code: 'archive_broken',
+      message: /no time stamp or cosignature covers it$/,
+    });
+    expect(await asked('--uid', uidOn(3, 21))).toMatchObject({ code: 0 });
+    await expect(asked('--uid', uidOn(3, 21), '--format', 'tlog-proof')).rejects.toMatchObject({ message: /no cosignature covers it$/ });
+  });
+
+  it('verify --format html: shows the history of the keys, the time stamps and the cosignatures', async () => {
+    save(cosigned(untouched()));
+    const page = async (...more: readonly string[]): Promise<readonly string[]> => {
+      const { code, stdout } = await archiveCommand('verify', ...place(), ...ours(), '--format', 'html', ...more);
+      expect(code, stdout).toBe(0);
+      return Array.from(stdout.matchAll(/<li>(.*?)<\/li>/g), ([, text]) => text ?? '');
+    };
+    const keys = signers(1, 2).map(({ name, id }) => `the key ${name}+${id.toString('hex')} signed checkpoints of`);
+    const history = [`${keys[0]} 7 to 35 lines`, `${keys[1]} 35 to 56 lines`];
+    const dates = [
+      '4 time stamps: 56 of 56 lines existed on 2026-07-08T00:10:00Z',
+      '1 witness: 56 of 56 lines cosigned, last on 2026-07-08T00:10:00Z',
+      // The first segment has a cosignature five minutes after its archiving; the third one has its first time stamp a day after.
+      'each line that they cover was stamped or cosigned within 25 h of its archiving',
+    ];
+    const open = [/^When the lines existed: no roots/, /^Whether somebody else was shown another history: no keys of witnesses/];
+    const whole = await page(...stamps(), ...witnessed());
+    expect(whole).toEqual(expect.arrayContaining([...history, ...dates]));
+    for (const pattern of open) expect(whole).not.toContainEqual(expect.stringMatching(pattern));
+    const bare = await page();
+    expect(bare).toEqual(expect.arrayContaining([...history, ...open.map((pattern) => expect.stringMatching(pattern) as string)]));
+    for (const date of dates) expect(bare).not.toContain(date);
   });
 });
