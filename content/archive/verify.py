@@ -25,9 +25,9 @@ def need(condition, reason):
     if not condition: raise ValueError(reason)
 
 class Directory(type(pathlib.Path())):
-    def read(self, path):  # None for anything but a regular file, and for a file that is larger than any of an archive.
+    def read(self, path):  # None for anything but a regular file, for what a link leads to, and for a file that is larger than any of an archive.
         file, most = self / path, MAX_FILES.get(path.partition('/')[0], MAX_FILE)
-        return file.read_bytes() if file.is_file() and not file.is_symlink() and file.stat().st_size <= most else None
+        return file.read_bytes() if file.is_file() and file.resolve() == self.resolve() / path and file.stat().st_size <= most else None
 
     def list(self, folder=''):  # No folder of an archive is a link, or lies this deep. Another one may be unreadable, such as lost+found.
         for found in sorted(os.scandir(self / folder), key=lambda found: found.name):  # A daemon may add files: segments come after checkpoints.
@@ -110,7 +110,7 @@ def read_checkpoint(data, keys):  # Origin, size, root, the known keys that sign
     text, separator, signatures = data.decode().rpartition('\n\n')
     lines = list(map(SIGNATURE.fullmatch, signatures.split('\n')[:-1]))
     is_note = not re.search('[\x00-\x09\x0b-\x1f]', text + signatures) and separator and signatures.endswith('\n') and all(lines) and len(lines) <= 64
-    need(is_note, 'it is missing, or not a signed note')
+    need(is_note, 'it is not a signed note')
     signatures = [(line[1], unbase64(line[2])) for line in lines]
     known = [(key, signature) for name, signature in signatures for key in keys if key[:2] == (name, signature[:4].hex())]
     need(all(is_valid(key, (text + '\n').encode(), signature[4:]) for key, signature in known), 'a signature of a known key is invalid')
@@ -125,8 +125,7 @@ def moment(text):  # Microseconds since 1970, cut, and the text in UTC with all 
     except (AttributeError, TypeError, ValueError): return None
     at = int(found.timestamp()) * 1_000_000 + (999_999 if clock.endswith(':60') else int((fraction or '')[:6].ljust(6, '0')))
     second = found.astimezone(datetime.timezone.utc).isoformat()[:17] + clock[17:]
-    digits = (fraction or '').rstrip('0')
-    return (at, second + ('.' + digits if digits else '')) if 0 <= at < 8_993_721_600_000_000 and clock[11:13] < '24' else None
+    return (at, second + ('.' + (fraction or '')).rstrip('0').rstrip('.')) if 0 <= at < 8_993_721_600_000_000 and clock[11:13] < '24' else None
 
 micros = lambda text: (moment(text) or [None])[0]
 depth = lambda value: 1 + max(map(depth, value.values() if type(value) is dict else value), default=0) if type(value) in (dict, list) else 0
@@ -199,9 +198,8 @@ def check_proof(data, keys):  # Its line, the number of this line, the size of t
     stamp = unbase64(proof.pop('timeStamp')) if proof['format'] == 'waybill-proof/2' else None
     line = unbase64(proof['lineBase64']) if 'lineBase64' in proof else proof['line'].encode()  # A record may have bytes that are not UTF-8.
     is_of_line = len(proof) == 6 and type(proof['hashes']) is list and PROOF.fullmatch('"%s"' % proof['format']) and b'\n' not in line and read_line(line)[1] == entry
-    need(is_of_line, 'it is not a proof, or the entry does not match the line')
     is_leaf = CHECKS['count'](index) and index < size and all(len(each) == 32 for each in hashes)
-    need(is_leaf and root_of(sha256(b'\x00' + entry), index, size, hashes) == root and not hashes, 'hashes do not lead from the entry to the root')
+    need(is_of_line and is_leaf and root_of(sha256(b'\x00' + entry), index, size, hashes) == root and not hashes, 'it is no proof')
     return line, index + 1, size, {key[:2] for key in keys if key[4] == 1} & {*signers}, (stamp, proof['checkpoint'].encode()), sorted(times.values())
 
 STATED = {'record': 'logTimestamp actionAttempted result', 'ledger': 'source from to state records', 'operation': 'at actor operation', 'position': 'at seq'}
@@ -231,6 +229,7 @@ def newest_time(lines, at):  # By the clock of the service, which may be ahead o
     return max(at, at, *(time for time in times if time is not None and time < at + 2 * DAY))
 
 text_of_lines = lambda numbers: 'line %d' % numbers[0] + (' and %d more' % (len(numbers) - 1) if numbers[1:] else '')
+counted = lambda number, one, more=None: '{:,} {}'.format(number, one if number == 1 else more or one + 's')
 iso = lambda at: datetime.datetime.fromtimestamp(at // 1_000_000, datetime.timezone.utc).isoformat()[:19] + 'Z'
 
 class Verification:
@@ -250,7 +249,7 @@ class Verification:
             found = read_checkpoint(data or b'', self.keys + list(more))
             found[3] or self.find('unproven', name, 'no key of --key signed it')
             return found
-        except ValueError as error: return self.find('altered', name, str(error))
+        except ValueError as error: return self.find('altered', name, 'it is missing' if data is None else str(error))
 
     def date(self, stamp, cosigned):  # When others confirmed a proof, if this was asked for. No later time stamp covers the one in a proof.
         at, check = stamp_time(*stamp, self.authorities) if self.authorities and stamp[0] else (None, None)
@@ -261,15 +260,16 @@ class Verification:
     def prove(self, file, show=lambda number, line, at, size, date: None):
         count, lines = 0, iter(functools.partial(file.readline, MAX_TEXT), b'')
         for count, line in enumerate(lines, 1):
-            severity = 'altered' if (is_proof := PROOF.search(line.decode('latin-1'))) else 'unproven'
+            severity, reason = 'altered', 'it does not prove that the archive has its line'
+            if not (is_proof := PROOF.search(line.decode('latin-1'))): severity, reason = 'unproven', 'it is not a proof of the format waybill-proof/1 or 2'
             try:
                 *found, signers, stamp, cosigned = check_proof(line, self.keys + self.witnesses)
                 severity = 'unproven'
-                need(signers, 'no key of --key signed its checkpoint')
+                need(signers, 'no key of --key signed the checkpoint')
                 show(count, *found, self.date(stamp, cosigned))
-            except WRONG as error: self.find(severity, 'proof %d' % count, str(error) if is_proof else 'it is not a proof of the format waybill-proof/1 or 2')
+            except WRONG as error: self.find(severity, 'proof %d' % count, str(error) if is_proof and severity == 'unproven' else reason)
         count or self.find('unproven', '--proof', 'it has no proof')
-        return '%d proof%s' % (count, 's'[count == 1:]), 0
+        return '%s in the signed archive, of %s' % (counted(count and count - len(self.findings), 'line is', 'lines are'), counted(count, 'proof'))
 
     def run(self, since=()):  # Returns what it checked, and how many lines the checkpoint from elsewhere confirms.
         copy, names = self.store.read('checkpoint'), {*self.store.list()}  # A daemon may add files meanwhile: a second list has what this one lacks.
@@ -298,11 +298,11 @@ class Verification:
         signed = [found[:3] for found in signed]
         copy = Verification(self.store, self.keys).checkpoint('checkpoint', copy)
         self.copy = copy[:3] if copy and copy[3] else (None, 0, None)
-        if self.copy[1] > signed[-1][1]: self.find('altered', 'checkpoints/%010d' % (last + 1), 'it is missing: "checkpoint" is signed for more lines')
-        elif self.copy[0] == signed[-1][0] and self.copy not in signed: self.find('altered', 'checkpoint', 'it is signed for another history')
-        elif self.copy != signed[-1] or not signed[1:]: self.find('note', 'checkpoint', 'it is not a copy of the newest checkpoint')
+        if self.copy[1] > signed[-1][1]: self.find('altered', 'checkpoints/%010d' % (last + 1), 'it is missing: "checkpoint" is signed for %d lines' % self.copy[1])
+        elif self.copy[0] == signed[-1][0] and self.copy not in signed: self.find('altered', 'checkpoint', 'it is signed, and the archive does not contain it')
+        elif self.copy != signed[-1] or not signed[1:]: self.find('note', 'checkpoint', 'it is not a copy of the newest checkpoint, and no evidence')
         keys = {('keys/%s+%s' % key[:2], key[3]) for key in self.keys}
-        self.findings += [('note', name, 'no key of --key') for name in known('keys/') if (name, self.store.read(name)) not in keys]
+        self.findings += [('note', name, 'it is not one of the keys of --key, and no evidence') for name in known('keys/') if (name, self.store.read(name)) not in keys]
         for name in known('segments/'): self.segments.setdefault(int(name[9:25]), []).append(name)
         self.follow_all(steps[:count])
         self.check_missing()
@@ -316,10 +316,10 @@ class Verification:
             elif elsewhere and elsewhere[3]: confirmed = max(confirmed, elsewhere[1])
         dated = max([confirmed, *(lines for at, lines in self.dates if at < (self.key_until or 0))])
         if self.key_until is not None and dated < size:
-            self.find('unproven', '--key-until', 'no time stamp, cosignature or --since dates the last %d of %d lines before' % (size - dated, size))
+            self.find('unproven', '--key-until', 'no time stamp, cosignature or --since dates the last %d of %d lines before %s' % (size - dated, size, iso(self.key_until)))
         for name, newest in ('line', self.archived[-1:]), ('time stamp', self.tokens[-1:]), ('cosignature', [self.cosigned[2:]] if self.cosigned else []):
             if self.fresh_since is not None and newest and newest[0][0] < self.fresh_since: self.find('unproven', '--fresh', 'the newest %s is of %s' % (name, iso(newest[0][0])))
-        return '%d lines' % size, confirmed
+        return confirmed
 
     def check_former(self, store):  # The archive whose key was lost: it has the checkpoint that the first line of this one names.
         if not self.former: return store and self.find('unproven', '--former', 'the first line of the archive names no former archive')
@@ -332,20 +332,20 @@ class Verification:
         for name in sorted(names, reverse=True):
             digest = (stamp := self.store.read(name)) is not None and sha256(stamp).hex()
             named, signed = self.stamped.get(name, (digest, math.inf))
-            named == digest or self.find('altered', name, 'it is missing, or a signed line names another SHA-256')
+            named == digest or self.find('altered', name, 'a signed line names another SHA-256' if digest else 'it is missing, and a signed line names it')
             if named != digest or not self.authorities: continue
             content = self.store.read('checkpoints/' + name[11:-4]) or b''
             at, check = stamp_time(stamp or b'', content, self.authorities) if content else (None, None)
             if at is None:
-                self.find('unproven' if content else 'note', name, 'it is not a time stamp of a checkpoint that --timestamp-ca proves')
+                self.find(*(('unproven', name, 'it is no time stamp that --timestamp-ca proves') if content else ('note', name, 'the archive has no such checkpoint: it is no evidence')))
                 continue
-            later and later[0][1] < at and self.find('altered', later[0][2], 'its time is before the time of the one before')
+            later and later[0][1] < at and self.find('altered', later[0][2], 'its time is before that of "%s"' % name)
             covers = [other for number, other, _ in later if signed <= number]
             if not check((covers or [self.now])[0]): self.find('unproven', name, 'its certificate ended before another time stamp covered it')
-            elif not covers and not check(self.now + 30 * 86400):
-                self.find('note', name, 'its certificate ends within 30 days: another one must cover it before')
+            elif not covers and not check(self.now + 30 * 86400): self.find('note', name, 'its certificate ends within 30 days: another time stamp must cover it before')
             later = ((int(name[11:-4]), at, name), *later)
         self.findings[first:] = reversed(self.findings[first:])
+        if not self.authorities and (unchecked := len(names) - len(self.findings[first:])): self.find('note', 'timestamps/', '%d time stamps were not checked (--timestamp-ca FILE)' % unchecked)
         if self.authorities and not later: self.find('unproven', 'timestamps/', 'no time stamp is valid')
         sizes = {number: size for _, number, size in self.archived}
         self.tokens = [(at * 1_000_000, sizes.get(number, 0)) for number, at, _ in later]
@@ -359,19 +359,18 @@ class Verification:
             else: self.age = max(self.age or 0, first - at)
         if (self.age or 0) > self.within: self.find('unproven', name, 'lines were first stamped or cosigned %d h after they were archived' % (self.age // HOUR))
         if waiting < math.inf and self.archived[-1][0] - waiting > self.within:
-            self.find('unproven', name, 'no time stamp or cosignature covers the lines that were archived since %s' % iso(waiting))
+            self.find('unproven', name, 'no time stamp or cosignature covers the lines that were archived since %s (--stamped-within)' % iso(waiting))
 
     def check_cosignatures(self, names, signed):  # A witness cosigns one history only: what it cosigned must be in the archive.
-        if not self.witnesses: return names and self.find('note', 'cosignatures/', '%d cosignatures were not checked (--witness)' % len(names))
+        if not self.witnesses: return names and self.find('note', 'cosignatures/', '%d cosignatures were not checked (--witness FILE)' % len(names))
         first, cosigned = {}, []
         for name in names:
-            try:
-                found = read_checkpoint(self.store.read(name) or b'', self.witnesses)
+            try: found = read_checkpoint(self.store.read(name) or b'', self.witnesses)
             except ValueError as error:
                 self.find('unproven', name, str(error))
                 continue
             if not found[4] or found[0] != signed[-1][0]:
-                self.find('note', name, 'no witness of --witness cosigned it, or it is of another archive: it is no evidence')
+                self.find('note', name, 'it is of another archive, and no evidence' if found[4] else 'no witness of --witness cosigned it: it is no evidence')
             elif found[:3] not in signed:
                 self.find('altered', name, 'a witness cosigned a checkpoint of %d lines, and the archive does not contain it' % found[1])
             else: cosigned += [(at * 1_000_000, found[1], key) for key, at in found[4].items()]
@@ -402,7 +401,7 @@ class Verification:
             else:
                 name = self.segments.get(size, ['segments/%016d-…' % size])[0]
                 if not step or not is_absent or not self.leads(step, self.entries(size, step[1], steps[-1][1])):
-                    return step and self.find('altered', name if step[3] else step[4], 'it is missing, or not as signed')
+                    return step and self.find('altered', name if step[3] else step[4], 'it is missing' if is_absent and step[3] else 'it is not as signed')
                 self.missing.append({'name': name, 'first': size + 1, 'last': step[1], 'oldest': self.oldest, 'next': None})
                 self.position, lines = None, None
                 uncommitted -= {*self.segments.get(size, [])}
@@ -441,7 +440,7 @@ class Verification:
         if last['kind'] != 'position': return self.find('altered', name, 'its last line is not a position')
         before = self.position or {**last, 'seq': last['after']}
         if before['journal'] != last['journal'] or before['seq'] < last['after']:
-            self.find('unproven', name, 'another journal follows, or entries of the journal are left out')
+            self.find('unproven', name, 'it does not continue the segment before')
             self.selections = []
         elif before['seq'] != last['after']: self.find('altered', name, 'it does not continue the segment before')
         self.selections = self.selections if self.position else []
@@ -452,8 +451,8 @@ class Verification:
         self.archived.append((micros(last['at']), number, len(self.log[0])))
         if len(self.log[0]) == len(lines): self.former = last.get('former')
         self.check_content(name, lines, micros(last['at']), not filtered and last['filtered'])
-        numbered = enumerate(lines, len(self.log[0]) - len(lines) + 1)
-        self.orders += [(line, order) for at, line in numbered if line['kind'] == 'operation' for order in [order_of(line, origin, at)] if order]
+        self.orders += [(line, order) for at, line in enumerate(lines, len(self.log[0]) - len(lines) + 1) if line['kind'] == 'operation'
+                        for order in [order_of(line, origin, at)] if order]
         for each in (missing := [each for each in self.missing if each['next'] is None]): each['next'] = micros(last['at'])
         if missing: self.begins_at = max(self.begins_at, newest_time(lines, micros(last['at'])))
         seq = last['after']
@@ -490,13 +489,25 @@ class Verification:
             is_due = found or self.removed_before is not None and each['next'] is not None and each['next'] < self.removed_before
             if not is_due: judged = 'altered', 'it is missing'
             elif held: judged = 'unproven', 'it is missing although an operation holds it for the case %s' % held[0][2]
-            elif found:
-                judged = 'note', 'operation %d removed it: %s, %s, %s' % (found[0][0]['seq'], found[0][0].get('actor') or 'no actor', found[0][0]['at'], found[0][1][2])
+            elif found: judged = 'note', 'operation %d removed it: %s, %s, %s' % (found[0][0]['seq'], found[0][0].get('actor') or 'no actor', found[0][0]['at'], found[0][1][2])
             elif each['oldest'] is not None and each['next'] - each['oldest'] > 3 * DAY:
                 judged = 'unproven', 'it is missing although older ones are there, and no operation removed it'
             else: judged = 'note', 'retention removed it, without an operation'
-            if last != (each['first'], judged) or judged[0] == 'altered': self.find(judged[0], each['name'], judged[1] + ' (and the next ones, if so)')
+            is_next = last == (each['first'], judged) and judged[0] != 'altered'
+            self.find(judged[0], *((self.findings.pop()[1], judged[1] + '; the same for the next ones') if is_next else (each['name'], judged[1])))
             last = each['last'] + 1, judged
+
+    def conclusions(self, result, confirmed, since):
+        proven, missing = sum(judged == (None, False) for _, judged in self.windows.values()), len(self.skipped)
+        verdicts, checked = {'intact': 'INTACT for what remains' if missing else 'INTACT', 'altered': 'ALTERED OR MISSING', 'unproven': 'NOT PROVEN'}, counted(len(self.log[0]), 'line')
+        yield '%s: %s checked' % (verdicts[result], checked)
+        yield 'windows: %d proven, %d not checked because lines are missing, %d in doubt' % (proven, missing, len(self.windows) - proven)
+        if self.archived: yield 'the newest line was archived on %s' % iso(self.archived[-1][0])
+        for key, sizes in self.spans.items(): yield 'the key %s+%s signed checkpoints of %d to %d lines' % (*key, sizes[0], sizes[-1])
+        for at, lines in self.tokens[-1:]: yield '%s: %d of %s existed on %s' % (counted(len(self.tokens), 'time stamp'), lines, checked, iso(at))
+        if self.cosigned: yield '%s: %d of %s cosigned, last on %s' % (counted(self.cosigned[0], 'witness', 'witnesses'), self.cosigned[1], checked, iso(self.cosigned[2]))
+        if self.age is not None: yield 'each line that they cover was stamped or cosigned within %d h of its archiving' % -(-self.age // HOUR)
+        yield 'the checkpoint from elsewhere confirms %s' % ('%d of %s' % (confirmed, checked) if confirmed else 'nothing') if since else 'no checkpoint from elsewhere was compared (--since FILE)'
 
     def check_windows(self):
         is_period = self.begin is not None or self.end is not None
@@ -506,21 +517,21 @@ class Verification:
             lines = sorted((line for (name, _), (line, _) in self.windows.items() if name == source), key=lambda line: line['from'])
             covered, holes = self.begin if self.begin is not None else lines and lines[0]['from'], [(-math.inf, lines[0]['from'] if lines else math.inf)]
             for begin, end in [(line['from'], line['to']) for line in lines] + [(self.end or 0,) * 2] if lines else []:
-                begin > covered and self.find('unproven' if is_period else 'note', source, 'no window covers this time: %s/%s' % (iso(covered), iso(begin)))
+                begin > covered and self.find('unproven' if is_period else 'note', '%s %s/%s' % (source, iso(covered), iso(begin)), 'no window covers this time')
                 begin > covered and holes.append((covered, begin))
                 covered = max(covered, end)
             is_period and not lines and self.find('unproven', source, 'no window lies in the period')
             is_out = lambda time, holes=holes, end=covered: lines and time >= end or time < holes[bisect.bisect(holes, (time, math.inf)) - 1][1]
             outside = 0 if is_period or self.skipped else sum(is_out(time) for rows in self.records.get(source, {}).values() for time, _ in rows)
             outside and self.find('note', source, 'no window covers the times of %d records' % outside)
-        self.counts['unstated'] and self.find('note', 'ledger', '%(unstated)d lines prove a window without query and total of the service' % self.counts)
+        self.counts['unstated'] and self.find('note', 'ledger', '%(unstated)d lines prove a window without the query and the total of the service' % self.counts)
         (repeated := sum(self.repeated.values())) and self.find('note', 'ledger', '%d records in windows are copies of earlier records, and count once' % repeated)
         self.counts['without uid'] and self.find('note', 'segments/', '%(without uid)d records have no logId, or fields of another type' % self.counts)
         self.findings += [('unproven', line['name'], reason) for line, (reason, _) in self.windows.values() if reason]
 
     def count(self, line):  # Returns what the window leaves open, and whether the records or the query contradict its line.
         if line['state'] != 'proven' or line['reason'] is not None:
-            return 'it is a gap, an accepted gap, or a proof that a later count did not confirm', False
+            return {'proven': 'a later count did not confirm its proof', 'accepted': 'an operator accepted the window without a proof'}.get(line['state'], 'it is a gap'), False
         total, query = line.get('total'), line.get('query') if type(line.get('query')) is dict else {}
         total, asked = total if CHECKS['count'](total) else None, [micros(query.get(name)) for name in ('startTime', 'endTime')]
         self.counts['unstated'] += total is None or None in asked
@@ -532,7 +543,7 @@ class Verification:
         self.repeated[line['source'], line['from']] = len(all_uids) - len(uids)
         if len(uids) >= line['records'] and (len(uids) > line['records'] or sha256(b''.join(uids)).hex() == line['digest']):
             return 'the service withdrew records' if len(uids) > line['records'] else None, is_wrong
-        begin, reason = None, 'the archive has %d of %d records, or others' % (len(uids), line['records'])
+        begin, reason = None, 'its records differ from its proof'
         for position in self.selections: begin = begin or position if position['sources'] is None or line['source'] in position['sources'] else None
         is_open = self.is_filtered or begin and begin['after'] > 0 and line['from'] < micros(begin['completeSince'])
         return (reason, is_wrong) if is_open else (self.find('altered', line['name'], reason), True)
@@ -582,25 +593,15 @@ def main():
     witnesses, least = options.witness, len(options.witness) if options.quorum is None else options.quorum
     len({key[2] for key in witnesses}) == len(witnesses) or parser.error('--witness: two lines have the same key')
     options.quorum is None or 1 <= least <= len(witnesses) or parser.error('--quorum %d: --witness names %d witnesses' % (least, len(witnesses)))
-    verification, counts = Verification(options.directory, options.key, options.timestamp_ca, None, before(options.retention), begin, end,
-                                        options.stamped_within, options.key_until, before(options.fresh), witnesses, least), ('0 lines', 0)
+    verification, checked = Verification(options.directory, options.key, options.timestamp_ca, None, before(options.retention), begin, end,
+                                        options.stamped_within, options.key_until, before(options.fresh), witnesses, least), 0
     try:
-        counts = verification.run(since) if options.directory else verification.prove(options.proof, show)
+        checked = verification.run(since) if options.directory else verification.prove(options.proof, show)
         options.directory and verification.check_former(options.former)
     except OSError as error: verification.find('unproven', options.directory or '--proof', str(error))
-    if options.print: sys.stdout = sys.stderr
-    sys.stdout.writelines(ascii('%s %s: %s' % finding)[1:-1] + '\n' for finding in verification.findings)  # Names may have control characters.
     result = next((each for each in ('altered', 'unproven') if each in [finding[0] for finding in verification.findings]), 'intact')
-    if options.directory:
-        proven, missing = sum(judged == (None, False) for _, judged in verification.windows.values()), len(verification.skipped)
-        print('windows: %d proven, %d not checked because lines are missing, %d in doubt' % (proven, missing, len(verification.windows) - proven))
-        if verification.archived: print('the newest line was archived on %s' % iso(verification.archived[-1][0]))
-    for key, sizes in verification.spans.items(): print('the key %s+%s signed checkpoints of %d to %d lines' % (*key, sizes[0], sizes[-1]))
-    for at, lines in verification.tokens[-1:]: print('%d time stamps: %d of %s existed on %s' % (len(verification.tokens), lines, counts[0], iso(at)))
-    if verification.cosigned: print('witnesses: %d; %d lines cosigned, last on %s' % (*verification.cosigned[:2], iso(verification.cosigned[2])))
-    if verification.age is not None: print('each line that they cover was stamped or cosigned within %d h of its archiving' % -(-verification.age // HOUR))
-    print('%s%s: %s checked; confirmed by a checkpoint from elsewhere (--since): %s' % (
-        result, ' for what remains' if result == 'intact' and options.directory and missing else '', counts[0], counts[1] if since else 'none given'))
+    last = verification.conclusions(result, checked, since) if options.directory else ['%s: %s' % (result.upper(), checked)]  # Names may have control characters.
+    for line in (*('%s %s: %s' % finding for finding in verification.findings), *last): print(ascii(line)[1:-1], file=sys.stderr if options.print else sys.stdout)
     return {'intact': 0, 'altered': 1, 'unproven': 3}[result]
 
 if __name__ == '__main__': sys.exit(main())

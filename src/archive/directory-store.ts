@@ -33,6 +33,8 @@ export class DirectoryStore implements WritableArchiveStore, AsyncDisposable {
   readonly #signal: AbortSignal | undefined;
   /** Folders that this store created or found. Their names are on disk when the promise resolves. */
   readonly #folders = new Map<string, Promise<void>>();
+  /** Folders that are no links, nor stand in one. */
+  readonly #real = new Set<string>();
   /** By folder: the files that are being written. */
   readonly #writes = new Map<string, Writes>();
 
@@ -44,7 +46,17 @@ export class DirectoryStore implements WritableArchiveStore, AsyncDisposable {
 
   async read(path: string): Promise<Buffer | undefined> {
     this.#signal?.throwIfAborted();
+    if (await this.#isBehindLink(dirname(path))) return undefined;
     return this.#unlessAbsent(() => readFile(join(this.#root, path), maxBytesOf(path)));
+  }
+
+  /** What stands in a folder that is a link is no part of the archive. */
+  async #isBehindLink(folder: string): Promise<boolean> {
+    if (folder === '.' || this.#real.has(folder)) return false;
+    const found = await this.#unlessAbsent(() => lstat(join(this.#root, folder)));
+    const isLink = found?.isSymbolicLink() === true || (await this.#isBehindLink(dirname(folder)));
+    if (found && !isLink) this.#real.add(folder);
+    return isLink;
   }
 
   async *list(folder: string): AsyncGenerator<string> {

@@ -139,7 +139,7 @@ export function worstOf(proofs: readonly ProofResult[]): ProofResult['result'] {
 }
 
 const intact: ProofResult = { result: 'intact', message: undefined };
-const noProof: Checked = { result: 'altered', message: 'it is not a proof', size: undefined };
+const noProof = { result: 'altered', message: 'it does not prove that the archive has its line', size: undefined } as const;
 const foreign: Checked = { result: 'unproven', message: 'it is not a proof of the format waybill-proof/1 or 2', size: undefined };
 
 /** The result of a proof: `unproven` if no known key signed its checkpoint. */
@@ -170,13 +170,13 @@ export function checkProof(proof: InclusionProof, verifiers: readonly Verifier[]
 }
 
 function check({ line, entry, index, hashes, checkpoint }: InclusionProof, noteOf: (bytes: Buffer) => Note): Checked {
-  const altered = (message: string): Checked => ({ result: 'altered', message, size: undefined });
+  const altered = (reason: string): Checked => ({ ...noProof, message: `${noProof.message}: ${reason}` });
   const facts = parseLine(line);
   if (!facts || line.includes('\n') || !equal(formatEntry(facts, line), entry)) return altered('the entry does not match the line');
   const note = noteOf(checkpoint);
   if (typeof note === 'string') return altered(`the checkpoint: ${note}`);
   const tree = parseCheckpoint(note.text);
-  if (!tree) return altered('the signed text is not a checkpoint');
+  if (!tree) return altered('the checkpoint: it is not a checkpoint');
   if (!provesInclusion({ index, hash: leafHash(entry) }, tree, hashes))
     return altered('the hashes do not lead from the entry to the root of the checkpoint');
   if (note.signedBy.some(({ name }) => name === tree.origin)) return { ...intact, size: tree.size };

@@ -118,24 +118,24 @@ function cosignedMessage(text: string, time: Buffer): Buffer {
  */
 export function openNote(bytes: Uint8Array, verifiers: readonly Verifier[]): OpenedNote | string {
   const note = decodeText(bytes);
-  if (note === undefined) return 'it is not UTF-8 text without control characters';
+  if (note === undefined) return 'it is not a signed note: it is not UTF-8 text without control characters';
   const end = note.lastIndexOf('\n\n');
-  if (end < 0 || !note.endsWith('\n')) return 'it has no signature after an empty line';
+  if (end < 0 || !note.endsWith('\n')) return 'it is not a signed note: it has no signature after an empty line';
   const text = note.slice(0, end + 1);
   const lines = note.slice(end + 2, -1).split('\n');
-  if (lines.length > maxSignatures) return `it has more than ${maxSignatures} signatures`;
+  if (lines.length > maxSignatures) return `it is not a signed note: it has more than ${maxSignatures} signatures`;
   const [signedBy, cosignedBy, unknown]: [Verifier[], Cosignature[], string[]] = [[], [], []];
   for (const line of lines) {
     const [, name = '', encoded = ''] = signatureLine.exec(line) ?? [];
     const signature = decodeBase64(encoded);
-    if (signature === undefined || signature.length < 5) return 'a line after the empty line is not a signature';
+    if (signature === undefined || signature.length < 5) return 'it is not a signed note: a line after the empty line is not a signature';
     const id = signature.subarray(0, 4);
     const verifier = verifiers.find((each) => each.name === name && equal(each.id, id));
     const time = verifier?.type === 4 ? timeOf(text, signature.subarray(4), verifier.key) : undefined;
     if (!verifier) unknown.push(keyName({ name, id }));
     else if (time !== undefined) cosignedBy.push({ witness: verifier, time });
     else if (verifier.type === 1 && verify(undefined, Buffer.from(text), verifier.key, signature.subarray(4))) signedBy.push(verifier);
-    else return `the signature by "${keyName(verifier)}" is invalid`;
+    else return `a signature of a known key is invalid: "${keyName(verifier)}"`;
   }
   return { text, signedBy, cosignedBy, unknown };
 }

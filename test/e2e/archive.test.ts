@@ -91,11 +91,11 @@ test('an archive has each record once after kills, and its ledger proves every w
     expect(commands).toHaveLength(10);
     const outputs = commands.map((each) => run(place.directory, each, environment));
     expect(outputs[0]).toBe(readFileSync(place.path('archive.pub'), 'utf8'));
-    expect(outputs[2]).toMatch(/^intact: \d+ lines checked; confirmed by a checkpoint from elsewhere \(--since\): [1-9]\d*$/m);
+    expect(outputs[2]).toMatch(/^INTACT: [1-9][\d,]* lines checked\n(.*\n)*the checkpoint from elsewhere confirms [1-9]/m);
     for (const i of [3, 4]) expect(outputs[i]).toContain('INTACT');
     expect(outputs[5]).toBe('no gaps\n');
     expect(outputs[6]).toBe('no operations\n');
-    expect(outputs[8]).toContain('intact: 1 proof checked');
+    expect(outputs[8]).toContain('INTACT: 1 line is in the signed archive, of 1 proof');
     const exported = readFileSync(place.path('period.ndjson'), 'utf8').trimEnd().split('\n');
     expect(exported.length).toBeGreaterThan(proven.length);
     // The commands of docs/audit.md, unchanged: the digest of a window from the service alone.

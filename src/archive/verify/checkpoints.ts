@@ -45,9 +45,9 @@ export async function readCheckpoints(store: ArchiveStore, verifiers: readonly V
     if (!bytes) findings.altered(path, 'it is missing');
     else if (checkpoint?.signedBy.length === 0) unknown.push(checkpoint);
     else if (checkpoint && before && checkpoint.origin !== before.origin)
-      findings.altered(path, `its origin "${checkpoint.origin}" is not "${before.origin}"`);
+      findings.altered(path, `it does not continue the checkpoint before: its origin "${checkpoint.origin}" is not "${before.origin}"`);
     else if (checkpoint && checkpoint.size <= (before?.size ?? 0))
-      findings.altered(path, `its size ${checkpoint.size} is not above that of the checkpoint before`);
+      findings.altered(path, `it does not continue the checkpoint before: its size ${checkpoint.size} is not larger`);
     else if (checkpoint && keys.admits(checkpoint)) {
       signed.push(checkpoint);
       steps.push(...unknown, checkpoint);
@@ -72,7 +72,7 @@ function judgeKeys(signed: readonly SignedCheckpoint[], verifiers: readonly Veri
 }
 
 function missing(count: number): string {
-  return count === 1 ? 'it is missing' : `it and the ${count - 1} after it are missing`;
+  return count === 1 ? 'it is missing' : `it is missing, and the ${count - 1} after it`;
 }
 
 /**
@@ -94,7 +94,7 @@ export function openCheckpoint(
   const witnesses = typeof note === 'object' ? note.cosignedBy.map(({ witness }) => witness) : [];
   const signedBy = [...signers, ...witnesses].map(keyName);
   if (typeof note === 'object' && checkpoint && signedBy.length === 0)
-    findings.unproven(path, `no key of --key signed it; signed with "${note.unknown.join('", "')}"`);
+    findings.unproven(path, `no key of --key signed it; signed with "${[...note.signedBy.map(keyName), ...note.unknown].join('", "')}"`);
   return checkpoint && { ...checkpoint, path, signedBy };
 }
 
@@ -115,12 +115,15 @@ class KeySuccession {
   admits({ path, signedBy }: SignedCheckpoint): boolean {
     const valid = signedBy.filter((key) => !this.#replaced.has(key));
     if (valid.length === 0) {
-      this.#findings.altered(path, `"${signedBy.join('", "')}" signed it, and an earlier checkpoint replaced this key`);
+      this.#findings.altered(
+        path,
+        `it does not continue the checkpoint before: "${signedBy.join('", "')}" signed it, and an earlier one replaced this key`,
+      );
       return false;
     }
     const added = valid.filter((key) => !this.#present.has(key));
     if (this.#present.size > 0 && added.length === valid.length)
-      this.#findings.unproven(path, `"${added.join('", "')}" signed it, and no checkpoint that the key before signed too`);
+      this.#findings.unproven(path, `no checkpoint links its key to the one before: "${added.join('", "')}"`);
     const present = new Set(added.length > 0 ? added : valid);
     for (const key of this.#present) if (!present.has(key)) this.#replaced.add(key);
     this.#present = present;
@@ -175,7 +178,7 @@ export async function noteOthers(store: ArchiveStore, findings: Findings): Promi
       parseCosignaturePath(path) ||
       parseSegmentPath(path);
     if (path.startsWith('index/')) isIndexed = true;
-    else if (!isKnown) findings.noteFile(path, 'it is not a file of an archive, and no evidence');
+    else if (!isKnown) findings.noteFile(path, 'it was not checked, and is no evidence');
   }
   if (isIndexed) findings.note('index/', 'it was not checked, and is no evidence');
 }

@@ -12,7 +12,8 @@ interface Dated {
   readonly time: Micros;
 }
 
-const usualWithinUs = 172_800_000_000;
+const hourUs = 3_600_000_000;
+const usualWithinUs = 48 * hourUs;
 
 export class Dates {
   /** When each segment was archived, and the lines up to its end. */
@@ -55,7 +56,7 @@ export class Dates {
     if (longest > most)
       findings.unproven(
         object,
-        `lines that were archived on ${microsToIso(archived)} were first stamped or cosigned on ${microsToIso(confirmed)} (--stamped-within)`,
+        `lines were first stamped or cosigned ${Math.floor(longest / hourUs)} h after they were archived: on ${microsToIso(confirmed)}, and archived on ${microsToIso(archived)} (--stamped-within)`,
       );
     if ((this.archivedAt ?? 0) - waiting > most)
       findings.unproven(

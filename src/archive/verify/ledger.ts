@@ -167,8 +167,8 @@ export class LedgerCheck implements Disposable {
     if (total === undefined || query === undefined) this.#unstated += 1;
     const isSmall = total !== undefined && total < records;
     const isNarrow = query !== undefined && (query.startTime > from || query.endTime < to);
-    if (isSmall) this.#findings.altered(nameOf(line), `its line proves ${records} records, and the service counted ${total}`);
-    if (isNarrow) this.#findings.altered(nameOf(line), 'the query of its line does not span the window');
+    const reason = isSmall ? `it proves ${records} records, and the service counted ${total}` : 'its query does not span the window';
+    if (isSmall || isNarrow) this.#findings.altered(nameOf(line), `its line proves more than the service was asked, or counted: ${reason}`);
     return isSmall || isNarrow;
   }
 
@@ -176,10 +176,11 @@ export class LedgerCheck implements Disposable {
     const { uids, repeated } = await this.#records.uidsIn(line.source, line.from, line.to, this.#turns);
     const count = uids.length / uidBytes;
     const left = (open: string | undefined): Pick<Verdict, 'open' | 'isAltered' | 'repeated'> => ({ open, isAltered: false, repeated });
-    if (count > line.records) return left(`the archive has ${count} records, and the service counted ${line.records}: it withdrew records`);
+    if (count > line.records)
+      return left(`the service withdrew records: the archive has ${count}, and the service counted ${line.records}`);
     if (count === line.records && sha256(uids).toString('hex') === line.digest) return left(undefined);
-    const reason =
-      count < line.records ? `${line.records - count} of ${line.records} records are missing` : 'its records differ from its proof';
+    const missing = count < line.records ? `: ${line.records - count} of ${line.records} are missing` : '';
+    const reason = `its records differ from its proof${missing}`;
     const excuse = this.#excuse(line);
     if (excuse !== undefined) return left(`${reason}: ${excuse}`);
     this.#findings.altered(nameOf(line), reason);

@@ -27,16 +27,16 @@ export class Order {
     }
     const before = this.#position;
     if (before && before.journal !== position.journal)
-      this.#findings.unproven(path, `journal "${position.journal}" follows "${before.journal}"`);
+      this.#findings.unproven(path, `it does not continue the segment before: journal "${position.journal}" follows "${before.journal}"`);
     else if (before && before.seq < position.after)
       this.#findings.unproven(
         path,
-        `the archive lacks the entries ${before.seq + 1} to ${position.after} of the journal: an operator continued it without them`,
+        `it does not continue the segment before: an operator left out the entries ${before.seq + 1} to ${position.after} of the journal`,
       );
     else if (before && before.seq !== position.after)
       this.#findings.altered(
         path,
-        `it continues after entry ${position.after} of the journal, and the segment before ends with ${before.seq}`,
+        `it does not continue the segment before: that one ends with entry ${before.seq} of the journal, and it begins after ${position.after}`,
       );
     let last = position.after;
     for (let line = 0; line < facts.lines; line += 1) {
@@ -56,11 +56,14 @@ export class Order {
     if (fall > 0)
       this.#findings[fall > maxClockDifference ? 'unproven' : 'note'](
         path,
-        `it was archived on ${microsToIso(at)}, and a segment before it on ${microsToIso(this.#latest)}`,
+        `a segment before it was archived later: it was archived on ${microsToIso(at)}, and the other one on ${microsToIso(this.#latest)}`,
       );
     this.#latest = Math.max(this.#latest, at);
     if (received !== undefined && received > at + maxClockDifference)
-      this.#findings.unproven(path, `it was archived on ${microsToIso(at)}, and a record in it was received on ${microsToIso(received)}`);
+      this.#findings.unproven(
+        path,
+        `a record in it was received later: on ${microsToIso(received)}, and it was archived on ${microsToIso(at)}`,
+      );
     if (filtered && !this.#isFiltered) this.#findings.note(path, 'since then a filter of the sink leaves out records');
     this.#isFiltered = filtered;
   }

@@ -92,10 +92,10 @@ export class RemovedSegments {
     if (order) {
       const { seq, at, actor } = order;
       const removed = `operation ${seq} removed it: ${actor ?? 'no actor'}, ${microsToIso(at)}, ${order.order.reason}`;
-      return held ? ['unproven', `${removed}, although operation ${held.seq} held it for the case ${held.order.case}`] : ['note', removed];
+      return held ? ['unproven', `${holds(held)}, and ${removed}`] : ['note', removed];
     }
     if (this.#before === undefined || next === undefined || next >= this.#before) return ['altered', message];
-    if (held) return ['unproven', `it is missing although operation ${held.seq} holds it for the case ${held.order.case}`];
+    if (held) return ['unproven', holds(held)];
     if (oldest !== undefined && next - oldest > maxDisorder)
       return ['unproven', 'it is missing although older ones are there, and no operation removed it'];
     return ['note', 'retention removed it, without an operation'];
@@ -110,6 +110,10 @@ export class RemovedSegments {
       return !before.slice(i).some((later) => later.order.operation === 'archive release' && later.order.case === order.case);
     });
   }
+}
+
+function holds({ seq, order }: Order<HoldOrder>): string {
+  return `it is missing although an operation holds it for the case ${order.case}: operation ${seq}`;
 }
 
 function isPrune(order: Order): order is Order<PruneOrder> {

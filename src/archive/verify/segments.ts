@@ -91,14 +91,16 @@ export class Segments {
     if (isAbsent) this.#byLeaf.delete(from.size);
     const lost = {
       object: named?.path ?? `segments/${String(from.size).padStart(16, '0')}-…`,
-      message: problems[0] ?? `it is missing: "${to.path}" commits ${to.size - from.size} lines from leaf ${from.size} on`,
+      message: isAbsent
+        ? `it is missing: "${to.path}" commits ${to.size - from.size} lines from leaf ${from.size} on`
+        : `it is not as signed: ${problems[0] ?? ''}`,
       lines: { first: from.size + 1, last: to.size },
       isAbsent,
     };
     const log = await this.#leadByEntries(from, to);
     if (log) return [{ log, growth: log.take(), segment: undefined, lost }];
     if (to.signedBy.length > 0) this.#findings.altered(lost.object, lost.message);
-    this.#findings.altered(to.path, 'neither lines nor entries lead to its root: nothing after it was checked');
+    this.#findings.altered(to.path, 'it is not as signed: neither lines nor entries lead to its root, and nothing after it was checked');
     return undefined;
   }
 

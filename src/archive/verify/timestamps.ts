@@ -4,7 +4,6 @@
  */
 import type { X509Certificate } from 'node:crypto';
 import type { Micros } from '../../model/time.ts';
-import { microsToIso } from '../../record/timestamp.ts';
 import { checkpointNumber, checkpointPath } from '../checkpoint.ts';
 import { sha256 } from '../merkle.ts';
 import type { ArchiveStore } from '../store.ts';
@@ -44,9 +43,9 @@ interface Valid {
   readonly token: Token;
 }
 
-const dayUs = 86_400_000_000;
+const unprovenStamp = 'it is no time stamp that --timestamp-ca proves';
 /** A certificate that ends earlier than this is reported. */
-const renewUs = 30 * dayUs;
+const renewUs = 30 * 86_400_000_000;
 
 export class TimeStampCheck {
   readonly #store: ArchiveStore;
@@ -82,7 +81,6 @@ export class TimeStampCheck {
       return undefined;
     }
     const valid = await this.#findings.inOrder(() => this.#check(signed, options));
-    this.#noteDays(valid, dates.archivedAt ?? 0);
     for (const { lines, token } of valid) dates.add({ lines, time: token.time });
     const last = valid.at(-1);
     if (!last) this.#findings.unproven('timestamps/', 'no time stamp is valid');
@@ -94,14 +92,11 @@ export class TimeStampCheck {
     const { leadsTo } = await import('../timestamp/token.ts');
     for (const [i, { path, number, token }] of valid.entries()) {
       const before = valid[i - 1];
-      if (before && token.time < before.token.time) this.#findings.altered(path, `its time is before the time of "${before.path}"`);
+      if (before && token.time < before.token.time) this.#findings.altered(path, `its time is before that of "${before.path}"`);
       const named = this.#named.get(number);
       const cover = valid.slice(i + 1).find((later) => named && named.number <= later.number);
       if (!leadsTo(roots, token, cover?.token.time ?? now))
-        this.#findings.unproven(
-          path,
-          `its certificate ended before ${cover ? `"${cover.path}" covered it` : 'another time stamp covered it'}`,
-        );
+        this.#findings.unproven(path, 'its certificate ended before another time stamp covered it');
       else if (!cover && !leadsTo(roots, token, now + renewUs))
         this.#findings.note(path, 'its certificate ends within 30 days: another time stamp must cover it before');
     }
@@ -124,7 +119,10 @@ export class TimeStampCheck {
     const bytes = await this.#store.read(path);
     const named = this.#named.get(number);
     if (!named || (bytes && sha256(bytes).toString('hex') === named.sha256)) return bytes ?? Buffer.alloc(0);
-    this.#findings.altered(path, bytes ? `"${named.segment}" names another SHA-256` : `it is missing, and "${named.segment}" names it`);
+    this.#findings.altered(
+      path,
+      `${bytes ? 'a signed line names another SHA-256' : 'it is missing, and a signed line names it'}: "${named.segment}"`,
+    );
     return undefined;
   }
 
@@ -151,26 +149,12 @@ export class TimeStampCheck {
       try {
         const token = readResponse(bytes, { imprint: sha256(content) });
         if (leadsTo(roots, token, token.time)) valid.push({ path, number, lines: checkpoint.size, token });
-        else this.#findings.unproven(path, 'its certificate does not lead to --timestamp-ca, or was not valid at its time');
+        else this.#findings.unproven(path, `${unprovenStamp}: its certificate does not lead there, or was not valid at its time`);
       } catch (thrown) {
         if (!(thrown instanceof TokenError)) throw thrown;
-        this.#findings.unproven(path, thrown.message);
+        this.#findings.unproven(path, `${unprovenStamp}: ${thrown.message}`);
       }
     }
     return valid;
   }
-
-  /** Days between two time stamps, and between the last one and the newest line. */
-  #noteDays(valid: readonly Valid[], archivedAt: Micros): void {
-    const days = [...valid.map(({ token }) => token.time), archivedAt].map((time) => Math.floor(time / dayUs));
-    for (const [i, day] of days.entries()) {
-      const before = days[i - 1];
-      if (before !== undefined && day - before > 1)
-        this.#findings.note('timestamps/', `there is no time stamp from ${dayText(before + 1)} to ${dayText(day - 1)}`);
-    }
-  }
-}
-
-function dayText(day: number): string {
-  return microsToIso(day * dayUs).slice(0, 10);
 }

@@ -267,7 +267,7 @@ describe.skipIf(!hasPython)('both verifiers say of an archive with cosignatures'
       const { stdout } = await verified([...place, '--witness', witnesses]);
       expect(stdout).toContain('\n2 witnesses: 10 of 10 lines cosigned, last on 2026-07-01T02:00:00Z\n');
       expect(verifyWithPython(...place, '--witness', witnesses).text).toContain(
-        'witnesses: 2; 10 lines cosigned, last on 2026-07-01T02:00:00Z\n',
+        '2 witnesses: 10 of 10 lines cosigned, last on 2026-07-01T02:00:00Z\n',
       );
       const { stdout: json } = await verified([...place, '--witness', witnesses, '--json']);
       expect(JSON.parse(json)).toMatchObject({ cosignatures: { witnesses: 2, lines: 10, newest: '2026-07-01T02:00:00Z' } });

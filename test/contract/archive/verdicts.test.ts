@@ -392,6 +392,28 @@ const noteOf = ({ files }: MemoryStore, number: number): Buffer => files.get(che
 const tokenPath = (number: number): string => `timestamps/${String(number).padStart(10, '0')}.tsr`;
 const witness = signerOf('witness.example/w', keyFrom(11), 4);
 
+/**
+ * The findings and the conclusions in a report, in the order of their letters. Waybill adds a title, a table of the sources, and how long ago a time was; verify.py
+ * cuts fractions of a second, escapes what is not ASCII, and has the number of lines after its verdict.
+ */
+function sentencesIn(report: string): string[] {
+  const [verdict, sentence] = [
+    /^(INTACT|INTACT for what remains|ALTERED OR MISSING|NOT PROVEN): .*/,
+    /^(?:archive "|SOURCE |\S+ +\d+ +\d+ +\d+ |$)/,
+  ];
+  const lines = report
+    .replaceAll(String.raw`\u2026`, '\u2026')
+    .split('\n')
+    .filter((line) => !sentence.test(line));
+  const texts = lines.map((line) =>
+    line
+      .replace(verdict, '$1')
+      .replace(/(:\d\d)\.\d+Z/g, '$1Z')
+      .replace(/^(the newest line .*Z), .* ago$/, '$1'),
+  );
+  return texts.sort();
+}
+
 /** Both verifiers as commands, on files in a folder: their exit codes and texts. */
 class Commands implements Disposable {
   readonly folder = mkdtempSync(join(tmpdir(), 'archive-verdicts-'));
@@ -403,10 +425,22 @@ class Commands implements Disposable {
     return path;
   }
 
+  /** Compares their sentences too. */
   async verify(args: readonly string[]): Promise<readonly [ours: number, theirs: number, text: string]> {
     const { code, stdout } = await outputOf((given, io) => command.run(given, io), ['verify', ...args]);
     const theirs = await secondVerify(...args);
-    return [code, theirs.code ?? -1, `${stdout}${theirs.text}`];
+    const text = `${stdout}${theirs.text}`;
+    const [own, other] = [stdout, theirs.text].map(sentencesIn) as [string[], string[]];
+    // verify.py ends at the first altered checkpoint or segment: the first sentence of this severity is the same.
+    const compared = code === 1 ? [other.find((line) => line.startsWith('altered ')) ?? ''] : other;
+    const told = code === 1 ? [own.find((line) => line.startsWith('altered ')) ?? ''] : own;
+    expect(compared.length, text).toBe(told.length);
+    for (const [i, line] of compared.entries()) {
+      expect(told[i]?.slice(0, line.length), text).toBe(line);
+      // A detail may follow, not another word.
+      expect(told[i]?.slice(line.length), text).toMatch(/^$|^[,;:]? [^ ]|^[,:;] /);
+    }
+    return [code, theirs.code ?? -1, text];
   }
 
   [Symbol.dispose](): void {
@@ -742,7 +776,7 @@ describe.skipIf(!hasPython)('both commands', () => {
         symlinkSync(join(commands.folder, 'elsewhere'), join(directory, path));
       },
     ],
-    ...['segments', 'checkpoints'].map((folder): [string, (directory: string) => void] => [
+    ...['segments', 'checkpoints', 'tile', 'timestamps'].map((folder): [string, (directory: string) => void] => [
       `the folder ${folder}`,
       (directory) => {
         renameSync(join(directory, folder), join(commands.folder, 'elsewhere'));

@@ -136,7 +136,7 @@ describe('planted files', () => {
     expect(notes.slice(-3)).toEqual(
       [
         'it is not one of the keys of --key, and no evidence',
-        'it is not a file of an archive, and no evidence',
+        'it was not checked, and is no evidence',
         'the archive has no such checkpoint: it is no evidence',
       ].map((reason) => ({ severity: 'note', object: 'other files', message: `2 more: ${reason}` })),
     );

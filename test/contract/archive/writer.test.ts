@@ -329,4 +329,12 @@ describe('a directory', () => {
     for (const path of ['checkpoint', 'pipe', 'folder', 'missing', 'pipe/file'])
       expect(await new DirectoryStore(folder).read(path), path).toBeUndefined();
   });
+
+  it('writes and reads in a directory that is a link', async () => {
+    const folder = newFolder();
+    symlinkSync(newFolder(), join(folder, 'archive'));
+    const store = new DirectoryStore(join(folder, 'archive'));
+    expect(await store.create('tile/0/000', Buffer.from('one'))).toBe(true);
+    expect((await store.read('tile/0/000'))?.toString()).toBe('one');
+  });
 });

@@ -93,7 +93,7 @@ function cosignedText({ witnesses, lines, newest }: NonNullable<VerifyReport['co
 
 /** Anyone with the key and the storage can restore an older state of the archive: only a checkpoint from elsewhere shows it. */
 function newest({ confirmed, lines }: VerifyReport, isCompared: boolean): string {
-  if (!isCompared) return 'no checkpoint from elsewhere was compared: the removal of the newest lines would not be noticed (--since FILE)';
+  if (!isCompared) return 'no checkpoint from elsewhere was compared (--since FILE): the removal of the newest lines would not be noticed';
   if (confirmed === 0) return 'the checkpoint from elsewhere confirms nothing';
   return `the checkpoint from elsewhere confirms ${grouped(confirmed)} of ${counted(lines, 'line')}`;
 }

@@ -182,13 +182,13 @@ async function verifyProofs(file: string, values: Values, io: Io): Promise<numbe
   const dates = { timeStamps: await timeStampsOf(values, io.signal), cosignatures: await witnessesOf(values, io.signal) };
   const proofs = await checkProofs(inputLines(file, '--proof', io.signal), verifiers, new Turns(io.signal), onIntact, dates);
   // An export may have millions of proofs.
-  const failed = proofs.flatMap(({ result, message }, i) => (result === 'intact' ? [] : [{ number: i + 1, message }]));
+  const failed = proofs.flatMap(({ result, message }, i) => (result === 'intact' ? [] : [{ number: i + 1, result, message }]));
   const result = worstOf(proofs);
   const out = values.print ? io.stderr : io.stdout;
   if (values.json) printJson(io, { result, proofs, verified });
   else if (proofs.length === 0) out.write(`UNPROVEN: "${file}" has no proof\n`);
   else {
-    for (const { number, message } of failed) out.write(`proof ${number}: ${message ?? ''}\n`);
+    for (const { number, result, message } of failed) out.write(`${result} proof ${number}: ${message ?? ''}\n`);
     const count = counted(proofs.length - failed.length, 'line is', 'lines are');
     out.write(`${result.toUpperCase()}: ${count} in the signed archive, of ${counted(proofs.length, 'proof')}\n`);
   }
