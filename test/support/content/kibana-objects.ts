@@ -3,7 +3,7 @@
  * saved-objects.ndjson.
  */
 import { bars, dataView, events, files, last, lensOf, mapOf, newest, table, terms, users } from './kibana-panels.ts';
-import type { Panel, Reference } from './kibana-panels.ts';
+import type { Column, Drilldown, Panel, Reference } from './kibana-panels.ts';
 import { auditPattern } from '../../../tools/content/esql.ts';
 
 /** The lowest versions of Kibana's formats that have these attributes; later Kibanas migrate from them. */
@@ -64,6 +64,8 @@ interface Dashboard {
   readonly search: string;
 }
 
+const userOrFile: Drilldown = { name: 'Open this user or file', dashboard: 'dpas-dashboard-user-or-file' };
+
 const controls = [
   ['user.id', 'User'],
   ['dpas.payload.id', 'File'],
@@ -97,7 +99,7 @@ const dashboards: readonly Dashboard[] = [
     ],
   },
   {
-    id: 'dpas-dashboard-user-or-file',
+    id: userOrFile.dashboard,
     title: 'Protected files: one user or file',
     description: 'Choose a user or a file: its timeline, opens, denials, changes, places and machines. Leaves out test events.',
     controls: [...controls, ['user.email', 'E-mail'], ['file.name', 'File name']],
@@ -150,11 +152,15 @@ function searchOf({ id, title, description, query, columns }: Search): object {
   };
 }
 
+const isUserOrFile = ({ operationType, sourceField }: Column): boolean =>
+  operationType === 'terms' && controls.some(([field]) => field === sourceField);
+
 function dashboardOf(plan: Dashboard): object {
   const references: Reference[] = [];
   const panels = plan.panels.map((panel, position) => {
     const id = `panel-${position}`;
-    const { config, references: inner } = panel.kind === 'map' ? mapOf(panel) : lensOf(panel);
+    const names = panel.kind === 'table' && panel.columns.some(isUserOrFile) && plan.id !== userOrFile.dashboard;
+    const { config, references: inner } = panel.kind === 'map' ? mapOf(panel) : lensOf(panel, names ? userOrFile : undefined);
     references.push(...inner.map((reference) => ({ ...reference, name: `${id}:${reference.name}` })));
     const type = panel.kind === 'map' ? 'map' : 'lens';
     return { type, title: panel.title, panelIndex: id, gridData: { ...panel.grid, i: id }, embeddableConfig: config };

@@ -8,10 +8,10 @@ export const dataView = 'dpas-data-view';
 export interface Reference {
   readonly id: string;
   readonly name: string;
-  readonly type: 'index-pattern' | 'search';
+  readonly type: 'index-pattern' | 'search' | 'dashboard';
 }
 
-interface Column {
+export interface Column {
   readonly label: string;
   readonly operationType: 'terms' | 'date_histogram' | 'count' | 'unique_count' | 'max' | 'last_value';
   readonly sourceField: string;
@@ -33,6 +33,12 @@ interface LensPanel {
   readonly kind: 'bars' | 'table';
   /** Buckets first, then metrics. */
   readonly columns: readonly Column[];
+}
+
+/** A click on a value filters this dashboard by it, and opens it. */
+export interface Drilldown {
+  readonly name: string;
+  readonly dashboard: string;
 }
 
 /** Clusters of the positions of events on a map. */
@@ -99,7 +105,10 @@ function columnOf(column: Column, countId: string): object {
   }
 }
 
-export function lensOf({ title, query, kind, columns }: LensPanel): { readonly config: object; readonly references: readonly Reference[] } {
+export function lensOf(
+  { title, query, kind, columns }: LensPanel,
+  drilldown?: Drilldown,
+): { readonly config: object; readonly references: readonly Reference[] } {
   const ids = columns.map((_, index) => `column-${index}`);
   const metrics = ids.filter((_, index) => !isBucket(columns[index] ?? time));
   const count = ids[columns.indexOf(events)] ?? '';
@@ -136,7 +145,22 @@ export function lensOf({ title, query, kind, columns }: LensPanel): { readonly c
     adHocDataViews: {},
   };
   const visualizationType = kind === 'bars' ? 'lnsXY' : 'lnsDatatable';
-  return { config: { attributes: { title, type: 'lens', visualizationType, references, state }, enhancements: {} }, references };
+  const { enhancements, target } = drilldown ? drilldownOf(drilldown) : { enhancements: {}, target: [] };
+  return {
+    config: { attributes: { title, type: 'lens', visualizationType, references, state }, enhancements },
+    references: [...references, ...target],
+  };
+}
+
+/** Shape after elastic/kibana 8 and 9, where a panel names the dashboard by a reference only. Needs no paid licence. */
+function drilldownOf({ name, dashboard }: Drilldown): { readonly enhancements: object; readonly target: readonly Reference[] } {
+  const factoryId = 'DASHBOARD_TO_DASHBOARD_DRILLDOWN';
+  const config = { useCurrentFilters: true, useCurrentDateRange: true, openInNewTab: false };
+  const event = { eventId: dashboard, triggers: ['FILTER_TRIGGER'], action: { factoryId, name, config } };
+  return {
+    enhancements: { dynamicActions: { events: [event] } },
+    target: [{ type: 'dashboard', id: dashboard, name: `drilldown:${factoryId}:${event.eventId}:dashboardId` }],
+  };
 }
 
 /**

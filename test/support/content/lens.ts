@@ -8,7 +8,7 @@ import { kql } from './kql.ts';
 
 /** Written after elastic/kibana 9.x: src/platform/plugins/shared/dashboard, data_views and x-pack/platform/plugins/shared/{lens,maps}. */
 const json = <Schema extends z.ZodType>(schema: Schema) => z.string().transform((text) => schema.parse(JSON.parse(text)));
-const reference = z.strictObject({ type: z.enum(['index-pattern', 'search']), id: z.string(), name: z.string() });
+const reference = z.strictObject({ type: z.enum(['index-pattern', 'search', 'dashboard']), id: z.string(), name: z.string() });
 const query = z.strictObject({ language: z.literal('kuery'), query: z.string() });
 const versioned = {
   id: z.string().regex(/^dpas-/),
@@ -74,13 +74,31 @@ const map = z.strictObject({
   uiStateJSON: json(z.strictObject({ isLayerTOCOpen: z.boolean(), openTOCDetails: z.array(z.string()) })),
 });
 const grid = z.strictObject({ x: z.int().min(0), y: z.int().min(0), w: z.int().max(48), h: z.int(), i: z.string() });
+/** A drill-down from a value of a panel to a dashboard that a reference names. */
+const enhancements = z.strictObject({
+  dynamicActions: z
+    .strictObject({
+      events: z.tuple([
+        z.strictObject({
+          eventId: z.string().regex(/^[\w-]+$/),
+          triggers: z.tuple([z.literal('FILTER_TRIGGER')]),
+          action: z.strictObject({
+            factoryId: z.literal('DASHBOARD_TO_DASHBOARD_DRILLDOWN'),
+            name: z.string().min(1),
+            config: z.strictObject({ useCurrentFilters: z.literal(true), useCurrentDateRange: z.literal(true), openInNewTab: z.boolean() }),
+          }),
+        }),
+      ]),
+    })
+    .optional(),
+});
 const panel = z.discriminatedUnion('type', [
   z.strictObject({
     type: z.literal('lens'),
     title: z.string(),
     panelIndex: z.string(),
     gridData: grid,
-    embeddableConfig: z.strictObject({ attributes: lens, enhancements: z.strictObject({}) }),
+    embeddableConfig: z.strictObject({ attributes: lens, enhancements }),
   }),
   z.strictObject({
     type: z.literal('map'),

@@ -58,10 +58,43 @@ function namesIn(object: SavedObject): readonly string[] {
 const ownReferencesOf = (panel: PanelJson): readonly Reference[] =>
   panel.type === 'lens' ? panel.embeddableConfig.attributes.references : [];
 
+/** The names of the references that Kibana looks for: src/platform/plugins/shared/embeddable_enhanced of elastic/kibana 9. */
+const drilldownsOf = (panel: PanelJson): readonly string[] =>
+  panel.type === 'lens'
+    ? (panel.embeddableConfig.enhancements.dynamicActions?.events ?? []).map(
+        ({ eventId, action: { factoryId } }) => `drilldown:${factoryId}:${eventId}:dashboardId`,
+      )
+    : [];
+
+test('each table of users or files opens the dashboard of one user or file, which has a control for the value', () => {
+  const opened = audit.flatMap((object) => {
+    if (object.type !== 'dashboard' || object.id === 'dpas-dashboard-user-or-file') return [];
+    return object.attributes.panelsJSON.flatMap((panel) => {
+      if (panel.type !== 'lens' || panel.embeddableConfig.attributes.visualizationType !== 'lnsDatatable') return [];
+      const columns = columnsOf(panel.embeddableConfig.attributes).map(([, { operationType, sourceField }]) => `${operationType} ${sourceField}`); // prettier-ignore
+      const [drilldown] = drilldownsOf(panel);
+      const { id } = object.references.find(({ name }) => name === `${panel.panelIndex}:${drilldown}`) ?? {};
+      const fields = columns.filter((column) => ['terms user.id', 'terms dpas.payload.id'].includes(column));
+      return [[panel.title, fields.join(), id]];
+    });
+  });
+  const target = 'dpas-dashboard-user-or-file';
+  expect(opened).toEqual([
+    ['Outcomes', '', undefined],
+    ['Users with most denials', 'terms user.id', target],
+    ['Files with most denials', 'terms dpas.payload.id', target],
+    ['Changes by user', 'terms user.id', target],
+    ['Files with most changes', 'terms dpas.payload.id', target],
+  ]);
+  const { controlGroupInput } = audit.flatMap((object) => (object.type === 'dashboard' && object.id === target ? [object.attributes] : []))[0] ?? {}; // prettier-ignore
+  const controls = Object.values(controlGroupInput?.panelsJSON ?? {}).map(({ explicitInput }) => explicitInput.fieldName);
+  expect(controls).toEqual(expect.arrayContaining(['user.id', 'dpas.payload.id']));
+});
+
 function referencesOf(panel: PanelJson): readonly string[] {
   switch (panel.type) {
     case 'lens':
-      return ownReferencesOf(panel).map(({ name }) => name);
+      return [...ownReferencesOf(panel).map(({ name }) => name), ...drilldownsOf(panel)];
     case 'map':
       return panel.embeddableConfig.attributes.layerListJSON.flatMap((layer) =>
         layer.type === 'GEOJSON_VECTOR' ? [layer.sourceDescriptor.indexPatternRefName] : [],

@@ -36,8 +36,11 @@ const searchOf = (name: string): string => savedSearch(`DPAS: ${name}`);
 const views = globSync('default/data/ui/views/*.xml', { cwd: app }).map((path) => [path, read(path)] as const);
 const unescaped = (text: string): string => text.replaceAll('&lt;', '<').replaceAll('&gt;', '>').replaceAll('&amp;', '&');
 
-const queriesIn = (view: string): readonly string[] =>
-  [...view.matchAll(/<query>([^<]*)<\/query>/g)].map(([, query = '']) => unescaped(query));
+/** The queries of a view for a user and a file: the filter s of a token puts it in quotes. */
+const queriesIn = (view: string, user = '*', file = '*'): readonly string[] =>
+  [...view.matchAll(/<query>([^<]*)<\/query>/g)].map(([, query = '']) =>
+    unescaped(query).replace('$user|s$', `"${user}"`).replace('$file|s$', `"${file}"`),
+  );
 
 describe('the files', () => {
   test('use only macros, lookups, event types and views that exist', () => {
@@ -83,9 +86,9 @@ describe('the dashboards', () => {
 
   test.each(views)('%s shows events of its user and file, and no test events', (path, text) => {
     const isFiltered = !path.includes('overview');
-    for (const query of queriesIn(text)) {
+    for (const [index, query] of queriesIn(text).entries()) {
       const shown = (user: string, file: string, rows: readonly Row[]): number =>
-        spl(expanded(query.replace('$user$', user).replace('$file$', file))).run(rows).length;
+        spl(expanded(queriesIn(text, user, file)[index] ?? '')).run(rows).length;
       expect(shown('*', '*', events), query).toBeGreaterThan(0);
       expect(shown('*', '*', marked), query).toBe(0);
       expect(shown('u-1', 'p-1', events), query).toBe(shown('*', '*', events));
@@ -99,7 +102,7 @@ describe('the dashboards', () => {
 
   test('count users and files by their ids, which every record has', () => {
     const poor = [0, 1, 2].map((at) => eventOf(recordFor({ code: 'Decrypt:AccessDenied:UserPayloadNoAccess', user: `u-${at % 2}`, file: `p-${at}`, at }))); // prettier-ignore
-    const counts = views.flatMap(([, text]) => queriesIn(text).map((query) => spl(expanded(query.replace(/\$\w+\$/g, '*'))).run(poor)));
+    const counts = views.flatMap(([, text]) => queriesIn(text).map((query) => spl(expanded(query)).run(poor)));
     const columns = counts.flatMap((rows) => rows.flatMap((row) => (row['event.code'] === undefined ? [] : [row]))).filter((row) => 'users' in row); // prettier-ignore
     expect(columns).toHaveLength(2);
     for (const row of columns) expect(row).toMatchObject({ events: 3, users: 2, files: 3 });
@@ -107,10 +110,57 @@ describe('the dashboards', () => {
 
   test.each(views)('%s has an input for each token, and shows the chosen time', (_, text) => {
     const inputs = [...text.matchAll(/<input type="\w+" token="(\w+)">/g)].map(([, token]) => token);
-    const used = [...text.matchAll(/\$(\w+)(?:\.\w+)?\$/g)].map(([, token]) => token);
+    const used = [...text.matchAll(/\$(?!click)(\w+)(?:\.\w+)?(?:\|\w)?\$/g)].map(([, token]) => token);
     expect([...new Set(used)].toSorted()).toEqual(inputs.toSorted());
     const searches = [...text.matchAll(/<search>([^]*?)<\/search>/g)].map(([, search = '']) => search);
     for (const search of searches) expect(search.replaceAll(/\s/g, '')).toMatch(/<earliest>\$time.earliest\$<\/earliest><latest>\$time.latest\$<\/latest>$/); // prettier-ignore
+  });
+
+  const target = views.find(([path]) => path.endsWith('dpas_user_or_file.xml'))?.[1] ?? '';
+  const isInput = (name: string): boolean => target.includes(`token="${name}"`);
+
+  test('a click on a user or file opens the dashboard of this user or file, at the same time', () => {
+    const opened = views.flatMap(([path, text]) =>
+      [...text.matchAll(/<table>([^]*?)<\/table>/g)].flatMap(([, table = '']) => {
+        const [, title] = /<title>(.*)<\/title>/.exec(table) ?? [];
+        // The first column of a table is the first field of its last command, or the first field by which stats counts.
+        const [, first = ''] = /(?:\| table | BY )(\S+)[^|]*(?:\| sort [^|]*)?$/.exec(queriesIn(table)[0] ?? '') ?? [];
+        return [...table.matchAll(/(?:<condition field="([^"]+)">\s*)?<link target="_blank">(.*)<\/link>/g)].map(([, field, link = '']) => {
+          const [page, parameters = ''] = unescaped(link).split('?');
+          expect(page).toBe('/app/waybill_dpas/dpas_user_or_file');
+          const [[name = '', value] = [], ...time] = parameters.split('&').map((each) => each.split('='));
+          expect(isInput(name.replace('form.', ''))).toBe(true);
+          expect(time).toEqual([['form.time.earliest', '$time.earliest|u$'], ['form.time.latest', '$time.latest|u$']]); // prettier-ignore
+          // In a table click.value is the first cell of the row, click.value2 the clicked cell.
+          expect([value, table.includes(`<option name="drilldown">${field === undefined ? 'row' : 'cell'}</option>`)]).toEqual([field === undefined ? '$click.value|u$' : '$click.value2|u$', true]); // prettier-ignore
+          return [path.split('/').at(-1), title, field ?? first, name];
+        });
+      }),
+    );
+    const newest = 'Newest denied opens without access or from an excluded country';
+    expect(opened.toSorted()).toEqual([
+      ['dpas_control_changes.xml', 'Changes by user', 'user.id', 'form.user'],
+      ['dpas_control_changes.xml', 'Owner changes', 'dpas.payload.id', 'form.file'],
+      ['dpas_control_changes.xml', 'Owner changes', 'user.id', 'form.user'],
+      ['dpas_overview.xml', 'Files with most denials', 'dpas.payload.id', 'form.file'],
+      ['dpas_overview.xml', newest, 'dpas.payload.id', 'form.file'],
+      ['dpas_overview.xml', newest, 'user.id', 'form.user'],
+      ['dpas_overview.xml', 'Users with most denials', 'user.id', 'form.user'],
+      ['dpas_user_or_file.xml', 'Files', 'dpas.payload.id', 'form.file'],
+    ]);
+  });
+
+  test('an alert and an event open the dashboard of their user or file', () => {
+    const named = new Set([...conf('savedsearches')].flatMap(([, keys]) => spl(expanded(keys.get('search') ?? '')).fields));
+    for (const [field, token] of [
+      ['user_id', 'user'],
+      ['object_id', 'file'],
+    ] as const) {
+      const keys = conf('workflow_actions').get(`dpas_${token}`);
+      expect(keys?.get('fields')).toBe(field);
+      expect(keys?.get('link.uri')).toBe(`/app/waybill_dpas/dpas_user_or_file?form.${token}=$${field}$`);
+      expect([isInput(token), named.has(field), audit[field] !== undefined]).toEqual([true, true, true]);
+    }
   });
 
   test('a chart of outcomes has a series for each of them', () => {
@@ -137,7 +187,7 @@ describe('the app', () => {
     expect(stanza.get('launcher')?.get('version')).toBe(stanza.get('id')?.get('version'));
     expect([stanza.get('ui')?.get('is_visible'), stanza.get('install')?.get('state')]).toEqual(['1', 'enabled']);
     const shared = [...read('metadata/default.meta').matchAll(/^\[(\w+)\]\nexport = system$/gm)].map(([, kind]) => kind);
-    expect(shared).toEqual(['props', 'transforms', 'lookups', 'eventtypes', 'tags', 'macros']);
+    expect(shared).toEqual(['props', 'transforms', 'lookups', 'eventtypes', 'tags', 'macros', 'workflow_actions']);
   });
 
   test('opens with the overview', () => {
