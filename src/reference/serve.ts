@@ -93,7 +93,7 @@ export async function serve(options: Options, signal: AbortSignal, print: (text:
   release.defer(() => people.stop());
 
   const addresses = { baseUrl: authUrl + apiRoot, authUrl, ca: certificates.caFile, control: `http://127.0.0.1:${controlPort}` };
-  print(options.json ? startLine(addresses, organization) : startText(addresses, organization, logs.counts().visible));
+  print(options.json ? startLine(addresses, organization, people.lists) : startText(addresses, organization, logs.counts().visible));
   if (!signal.aborted) await once(signal, 'abort');
 }
 
@@ -132,7 +132,7 @@ function progressOf(count: number): (done: number) => void {
   };
 }
 
-function startLine(addresses: Addresses, organization: Organization): string {
+function startLine(addresses: Addresses, organization: Organization, lists: Activity['lists']): string {
   const { tenantId, scopeAddress, subscriptionKey, publicClientId } = organization;
   const line = {
     baseUrl: addresses.baseUrl,
@@ -148,6 +148,7 @@ function startLine(addresses: Addresses, organization: Organization): string {
     users: organization.accounts.map(({ username, password, person }) => {
       return { userId: person.userId, username, password, clientId: publicClientId, roles: person.roles };
     }),
+    lists,
   };
   return `${JSON.stringify(line)}\n`;
 }

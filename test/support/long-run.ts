@@ -60,7 +60,6 @@ export const longOnly = [
   'test/e2e/switches.test.ts',
   'test/e2e/telemetry.test.ts',
   'test/e2e/trouble.test.ts',
-  'test/reference/activity.test.ts',
   'test/reference/arrival.test.ts',
   'test/reference/document.test.ts',
   'test/reference/durability.test.ts',

@@ -1,38 +1,36 @@
 /**
- * Simulated people who use the API: they protect, share and open files, travel, and are denied for
- * every reason. The log thus arises as in production. A switch sets the rate;
- * a random stream selects person, action and place.
+ * Simulated people who use the API: the employees of a company, who do over HTTPS what the company plans for
+ * the day, in the order of its times, as often as a switch says. The service decides whether an
+ * action is granted, and logs it.
  */
-import { networkOf, places, type UserNetwork } from '../logs/network.ts';
-import { allows } from '../people/roles.ts';
-import type { Account, Users } from '../people/users.ts';
-import { below, oneOf, randomOf, type Random } from '../random.ts';
+import { extname } from 'node:path';
+import type { UserNetwork } from '../logs/network.ts';
+import { nameOf, passwordOf } from '../people/organization.ts';
+import { sealed } from '../payloads/container.ts';
+import type { Role } from '../people/roles.ts';
+import type { Users } from '../people/users.ts';
+import { below, oneOf, randomOf, uuidOf, type Random } from '../random.ts';
 import type { SwitchValues } from '../switches.ts';
 import { Caller, type Service } from './caller.ts';
+import { Company, type CompanyAction, type Employee, type Team, type User } from './company.ts';
 
-interface Person {
-  readonly caller: Caller;
-  readonly isAuthor: boolean;
-  /** The index of the home place. */
-  readonly home: number;
-}
-
-/** A protected file: the bytes that its recipients have, and the people with access. */
+/** A protected file: the bytes that its readers have, and who may open it. */
 interface Shared {
   readonly payloadId: string;
-  owner: Person;
   readonly base64FileData: string;
-  readonly colleagues: Person[];
+  owner: Employee;
+  readonly readers: Set<string>;
+  /** Revoked, or outside its times and places: people who know that do not open it. */
+  isClosed: boolean;
 }
 
 const tickMs = 50;
 const atOnceMax = 8;
-const filesMax = 300;
-const travelShare = 0.08;
-const subjects = ['Budget', 'Contract', 'Blueprint', 'Payroll', 'Minutes', 'Roadmap', 'Offer', 'Review'];
-const types = ['.docx', '.xlsx', '.pdf', '.pptx', '.txt'];
-/** The travel destination in `excludedCountry`. */
-const excludedPlace = 1;
+/** Files in memory; a forgotten one is protected again. */
+const filesMax = 5_000;
+/** The company plans as many days, and then begins again. */
+const plannedDays = 28;
+const dayMs = 86_400_000;
 /** Excluded at the start, unless the organization already excludes countries. */
 const excludedCountry = 'NZ';
 
@@ -40,22 +38,14 @@ export class Activity {
   readonly #values: SwitchValues;
   readonly #users: Users;
   readonly #service: Service;
+  readonly #seed: string;
   readonly #random: Random;
-  readonly #people: Person[] = [];
-  readonly #files: Shared[] = [];
+  readonly #callers = new Map<string, Caller>();
+  readonly #files = new Map<string, Promise<Shared | undefined>>();
   readonly #end = new AbortController();
-  /** The actions, with their frequency per hundred. */
-  readonly #acts: readonly (readonly [weight: number, act: () => Promise<void>])[] = [
-    [16, () => this.#protect()],
-    [6, () => this.#protectLocally()],
-    [12, () => this.#share()],
-    [3, () => this.#shareWithGroup()],
-    [48, () => this.#open()],
-    [7, () => this.#openAsStranger()],
-    [5, () => this.#limit()],
-    [2, () => this.#revoke()],
-    [1, () => this.#handOver()],
-  ];
+  #company: Company;
+  readonly #plan: Iterator<CompanyAction, never>;
+  #ready: Promise<void> | undefined;
   #timer: NodeJS.Timeout | undefined;
   #lastTick = 0;
   #owed = 0;
@@ -70,7 +60,15 @@ export class Activity {
     this.#values = values;
     this.#users = users;
     this.#service = service;
+    this.#seed = seed;
     this.#random = randomOf(`${seed}/activity`);
+    this.#company = this.#newCompany();
+    this.#plan = this.#actions();
+  }
+
+  /** What the detection rules except at the company. */
+  get lists(): ReturnType<Company['lists']> {
+    return this.#company.lists();
   }
 
   start(): void {
@@ -99,32 +97,46 @@ export class Activity {
 
   async #act(): Promise<void> {
     try {
-      if (this.#people.length === 0) await this.#gather();
-      let left = this.#random() * this.#acts.reduce((sum, [weight]) => sum + weight, 0);
-      const [, act] = this.#acts.find(([weight]) => (left -= weight) < 0) ?? [];
-      await act?.();
+      await (this.#ready ??= this.#settle());
+      await this.#perform(this.#plan.next().value);
     } catch {
-      // Faults may leave a call without a response; the person continues with another action.
+      // Faults may leave a call without a response; people continue with another action.
       this.unanswered += 1;
     } finally {
       this.#running -= 1;
     }
   }
 
-  /**
-   * Selects the people who can sign in and open files, and excludes a country for the organization.
-   */
-  async #gather(): Promise<void> {
-    const personOf = (account: Account): Person[] => {
-      const roles = this.#users.find(account.userId)?.roles ?? [];
-      if (!allows(roles, 'payload.open')) return [];
-      const home = below(this.#random, places.length - 1);
-      const isAuthor = allows(roles, 'payload.create');
-      return [{ caller: new Caller(account, this.#service), isAuthor, home: home < excludedPlace ? home : home + 1 }];
+  /** The same people, files and days for the same seed. */
+  #newCompany(): Company {
+    const today = Date.now() - (Date.now() % dayMs);
+    return new Company(this.#seed, today, plannedDays);
+  }
+
+  /** What people do from now on. The batch account is left out: it works at times that pass too fast here. */
+  *#actions(): Generator<CompanyAction, never> {
+    for (let since = Date.now(); ; since = 0) {
+      for (let number = 0; number < plannedDays; number += 1)
+        for (const action of this.#company.day(number)) if (action.at >= since && action.user !== this.#company.batch) yield action;
+      this.#company = this.#newCompany();
+    }
+  }
+
+  /** Adds the people of the company to the organization, each team as a group, and excludes a country. */
+  async #settle(): Promise<void> {
+    const { employees, teams, helpDesk, auditor } = this.#company;
+    const withRole = (role: Role) => (user: User) => {
+      const [lastName = '', firstName = ''] = user.name.split(',');
+      return { ...user, name: nameOf(firstName, lastName), firstName, lastName, roles: [role] };
     };
-    const accounts = this.#users.accounts();
-    this.#people.push(...accounts.flatMap(personOf));
-    const administrator = accounts.find(({ userId }) => this.#users.find(userId)?.roles.includes('Policy Administrator'));
+    const groups = teams.map(({ number, members }) => {
+      return { groupId: this.#groupOf({ number }), name: `Team ${number}`, members: members.map(withRole('Author')) };
+    });
+    const people = [...[...employees, auditor].map(withRole('Author')), ...helpDesk.map(withRole('Data Administrator'))];
+    this.#users.settle({ people, groups, accounts: [] }, this.#seed);
+    const administrator = this.#users
+      .accounts()
+      .find(({ userId }) => this.#users.find(userId)?.roles.includes('Policy Administrator') === true);
     if (!administrator) return;
     const caller = new Caller(administrator, this.#service);
     const path = '/organization/policies/excluded-countries';
@@ -133,119 +145,147 @@ export class Activity {
     if (Array.isArray(already) && already.length === 0) await caller.call(path, { excludedCountries: [excludedCountry] }, this.#end.signal);
   }
 
-  async #protect(): Promise<void> {
-    const owner = this.#author();
-    const base64FileData = Buffer.from('x'.repeat(1 + below(this.#random, 2000))).toString('base64');
-    const body = { ...this.#named(), userNetwork: this.#whereabouts(owner), base64FileData };
-    const { status, json } = await owner.caller.call('/payloads/protect-remote', body, this.#end.signal);
-    if (status !== 201 || !json) return;
-    const { payloadId } = json['payload'] as { payloadId: string };
-    const file = { payloadId, owner, base64FileData: String(json['base64FileData']), colleagues: [] };
-    if (this.#files.length < filesMax) this.#files.push(file);
-    else this.#files[below(this.#random, filesMax)] = file;
+  #groupOf({ number }: Pick<Team, 'number'>): string {
+    return uuidOf(randomOf(`${this.#seed}/team/${number}`));
   }
 
-  /**
-   * Opens only files that were protected by the service, because the content of others is unknown.
-   */
-  async #protectLocally(): Promise<void> {
-    const owner = this.#author();
-    const allowedAreas = this.#random() < 0.5 ? [this.#areaAround(owner.home)] : [];
-    const body = { ...this.#named(), userNetwork: this.#whereabouts(owner, 0.3), allowedAreas };
-    await owner.caller.call('/payloads/protect-local', body, this.#end.signal);
-  }
-
-  /** Usually with a new person; sometimes changes the access of a present one. */
-  async #share(): Promise<void> {
-    const file = this.#file();
+  async #perform(action: CompanyAction): Promise<void> {
+    const { combination, user, payload, network } = action;
+    const [kind, , reason] = combination;
+    if (kind === 'Encrypt') {
+      await this.#protect(payload, network);
+      return;
+    }
+    const file = await (this.#files.get(payload.id) ?? this.#protect(payload));
     if (!file) return;
-    const isAgain = file.colleagues.length > 0 && this.#random() < 0.25;
-    const colleague = oneOf(this.#random, isAgain ? file.colleagues : this.#people);
-    const accessLevel = this.#random() < (isAgain ? 0.5 : 0.8) ? 'View' : 'FullAccess';
-    const status = await this.#policy(file, 'user-authorizations', { userId: colleague.caller.userId, accessLevel });
-    if (status === 200 && !isAgain) file.colleagues.push(colleague);
+    if (kind === 'Audit') await this.#change(action, file);
+    else if (await this.#isAsPlanned(reason, user, file))
+      await this.#call(user, '/payloads/open-remote', { base64FileData: file.base64FileData, userNetwork: network });
   }
 
-  async #shareWithGroup(): Promise<void> {
-    const file = this.#file();
-    if (!file) return;
-    const { groupId } = oneOf(this.#random, this.#users.groups());
-    await this.#policy(file, 'group-authorizations', { groupId, accessLevel: this.#random() < 0.8 ? 'View' : 'FullAccess' });
+  /** Protects a file of its owner: in the service, or on the machine of the owner. */
+  #protect(payload: CompanyAction['payload'], network = this.#company.deskOf(payload.owner)): Promise<Shared | undefined> {
+    const { id, name, owner } = payload;
+    const file = this.#random() < 0.8 ? this.#protectInService(name, owner, network) : this.#protectLocally(name, owner, network);
+    // A file without a response is protected again with the next action on it.
+    const kept = file.catch((thrown: unknown) => {
+      this.#files.delete(id);
+      throw thrown;
+    });
+    this.#files.delete(id);
+    this.#files.set(id, kept);
+    const [oldest] = this.#files.keys();
+    if (this.#files.size > filesMax && oldest !== undefined) this.#files.delete(oldest);
+    return kept;
   }
 
-  async #open(): Promise<void> {
-    const file = this.#file();
-    if (file) await this.#openAs(oneOf(this.#random, [file.owner, ...file.colleagues]), file);
+  async #protectInService(name: string, owner: Employee, network: UserNetwork): Promise<Shared | undefined> {
+    const base64FileData = this.#content().toString('base64');
+    const json = await this.#call(owner, '/payloads/protect-remote', { ...namesOf(name), userNetwork: network, base64FileData });
+    return json && sharedOf(json, owner, String(json['base64FileData']), false);
   }
 
-  async #openAsStranger(): Promise<void> {
-    const file = this.#file();
-    if (file) await this.#openAs(oneOf(this.#random, this.#people), file);
+  /** People who are away limit some files to the surroundings of their office, and are refused. */
+  async #protectLocally(name: string, owner: Employee, network: UserNetwork): Promise<Shared | undefined> {
+    const isLimited = network.address !== owner.office.name && this.#random() < 0.3;
+    const allowedAreas = isLimited ? [areaOf(owner)] : [];
+    const json = await this.#call(owner, '/payloads/protect-local', { ...namesOf(name), userNetwork: network, allowedAreas });
+    if (!json) return undefined;
+    const [header, dataKey] = ['base64Header', 'base64DataKey'].map((field) => Buffer.from(String(json[field]), 'base64'));
+    if (!header || !dataKey) return undefined;
+    return sharedOf(json, owner, sealed(header, dataKey, this.#content()).toString('base64'), isLimited);
   }
 
-  /** Rules on times and places; some deny everyone until the next rule. */
-  async #limit(): Promise<void> {
-    const file = this.#file();
-    if (!file) return;
-    const dayMs = 86_400_000;
-    const day = (days: number): string => new Date(Date.now() + days * dayMs).toISOString();
-    const windows = [[{ startTime: day(-1), endTime: day(7) }], [{ startTime: day(1) }], [{ endTime: day(-1) }], []];
-    const areas = [[], [this.#areaAround(file.owner.home)]];
-    await this.#policy(file, 'access-windows', { accessWindows: oneOf(this.#random, windows), allowedAreas: oneOf(this.#random, areas) });
+  #content(): Buffer {
+    return Buffer.alloc(1 + below(this.#random, 2000), 'x');
   }
 
-  async #revoke(): Promise<void> {
-    const file = this.#file();
-    if (!file) return;
-    const colleague = this.#random() < 0.7 ? file.colleagues.pop() : undefined;
-    const whom = colleague ? { userId: colleague.caller.userId } : {};
-    await this.#policy(file, 'revocation', { ...whom, isRevoked: colleague !== undefined || this.#random() < 0.5 });
+  /** Does what must be so before the planned attempt. @returns false if the file is in another state by now */
+  async #isAsPlanned(reason: string, user: User, file: Shared): Promise<boolean> {
+    if (reason === 'UserPayloadNoAccess') return file.isClosed || !file.readers.has(user.userId);
+    await this.#permit(user, file);
+    if (reason === 'Success') return !file.isClosed;
+    if (file.isClosed) return true;
+    if (reason === 'TimeEmbargoFailed') await this.#limit(file.owner, file, { accessWindows: [{ startTime: inDays(1) }] }, true);
+    if (reason === 'GeoValidationFailed') await this.#limit(file.owner, file, { allowedAreas: [areaOf(file.owner)] }, true);
+    return true;
   }
 
-  async #handOver(): Promise<void> {
-    const file = this.#file();
-    if (!file) return;
-    const owner = this.#author();
-    if ((await this.#policy(file, 'owner', { userId: owner.caller.userId })) === 200) file.owner = owner;
+  /** The owner gives access to the team, or to one other user. */
+  async #permit({ userId }: User, file: Shared): Promise<void> {
+    if (userId === file.owner.userId || file.readers.has(userId)) return;
+    const { team } = file.owner;
+    const isOfTeam = team.members.some((member) => member.userId === userId);
+    for (const reader of isOfTeam ? team.members.map((member) => member.userId) : [userId]) file.readers.add(reader);
+    if (isOfTeam) await this.#policy(file.owner, file, 'group-authorizations', { groupId: this.#groupOf(team), accessLevel: 'FullAccess' });
+    else await this.#policy(file.owner, file, 'user-authorizations', { userId, accessLevel: 'View' });
   }
 
-  async #openAs(person: Person, file: Shared): Promise<void> {
-    const body = { base64FileData: file.base64FileData, userNetwork: this.#whereabouts(person) };
-    await person.caller.call('/payloads/open-remote', body, this.#end.signal);
+  async #change({ combination, user, payload, network, colleague, isLimited }: CompanyAction, file: Shared): Promise<void> {
+    const accessLevel = this.#random() < 0.8 ? 'View' : 'FullAccess';
+    switch (combination[1]) {
+      case 'AuthorisedUserAccess': {
+        const { userId } = colleague ?? oneOf(this.#random, this.#company.employees);
+        if (await this.#policy(user, file, 'user-authorizations', { userId, accessLevel }, network)) file.readers.add(userId);
+        return;
+      }
+      case 'AuthorisedGroupAccess':
+        await this.#policy(
+          user,
+          file,
+          'group-authorizations',
+          { groupId: this.#groupOf(oneOf(this.#random, this.#company.teams)), accessLevel },
+          network,
+        );
+        return;
+      case 'RevokeAccess':
+        if (await this.#policy(user, file, 'revocation', { isRevoked: true }, network)) file.isClosed = true;
+        return;
+      case 'AccessWindow': {
+        const accessWindow = isLimited === true ? { startTime: inDays(1) } : { startTime: inDays(-1), endTime: inDays(7) };
+        await this.#limit(user, file, { accessWindows: [accessWindow] }, isLimited === true, network);
+        return;
+      }
+      case 'AuthorChanged':
+        // Only the owner may.
+        if (await this.#policy(file.owner, file, 'owner', { userId: payload.owner.userId })) file.owner = payload.owner;
+    }
   }
 
-  async #policy(file: Shared, type: string, body: object): Promise<number> {
-    const userNetwork = this.#whereabouts(file.owner);
-    const { status } = await file.owner.caller.call(
-      `/payloads/${file.payloadId}/policies/${type}`,
-      { ...body, userNetwork },
-      this.#end.signal,
-    );
-    return status;
+  async #limit(user: User, file: Shared, rules: object, isClosed: boolean, network?: UserNetwork): Promise<void> {
+    if (await this.#policy(user, file, 'access-windows', rules, network)) file.isClosed = isClosed;
   }
 
-  #file(): Shared | undefined {
-    return this.#files.length === 0 ? undefined : oneOf(this.#random, this.#files);
+  /** @returns true if it was changed */
+  async #policy(user: User, file: Shared, type: string, body: object, network?: UserNetwork): Promise<boolean> {
+    const userNetwork = network ?? this.#company.deskOf(file.owner);
+    return (await this.#call(user, `/payloads/${file.payloadId}/policies/${type}`, { ...body, userNetwork })) !== undefined;
   }
 
-  #author(): Person {
-    return oneOf(
-      this.#random,
-      this.#people.filter(({ isAuthor }) => isAuthor),
-    );
+  /** @returns the response if it is granted */
+  async #call({ userId, email }: User, path: string, body: object): Promise<Record<string, unknown> | undefined> {
+    const caller =
+      this.#callers.get(userId) ?? new Caller({ userId, username: email, password: passwordOf(this.#seed, userId) }, this.#service);
+    this.#callers.set(userId, caller);
+    const { status, json } = await caller.call(path, body, this.#end.signal);
+    return status < 300 ? json : undefined;
   }
+}
 
-  #named(): { fileType: string; fileName: string } {
-    return { fileType: oneOf(this.#random, types), fileName: `${oneOf(this.#random, subjects)} ${1 + below(this.#random, 9999)}` };
-  }
+function sharedOf(json: Record<string, unknown>, owner: Employee, base64FileData: string, isClosed: boolean): Shared {
+  const { payloadId } = json['payload'] as { payloadId: string };
+  return { payloadId, owner, base64FileData, readers: new Set(), isClosed };
+}
 
-  /** The home place, except for travellers. */
-  #whereabouts({ home }: Person, travels = travelShare): UserNetwork {
-    return networkOf(this.#random, this.#random() < travels ? below(this.#random, places.length) : home);
-  }
+function namesOf(name: string): { fileType: string; fileName: string } {
+  const fileType = extname(name);
+  return { fileType, fileName: name.slice(0, -fileType.length) };
+}
 
-  #areaAround(home: number): object {
-    const [, latitude, longitude] = places[home] ?? places[0];
-    return { latLong: `${latitude},${longitude}`, radiusKm: 500 };
-  }
+function areaOf({ office: { latitude, longitude } }: Employee): object {
+  return { latLong: `${latitude},${longitude}`, radiusKm: 500 };
+}
+
+function inDays(days: number): string {
+  return new Date(Date.now() + days * dayMs).toISOString();
 }

@@ -24,7 +24,7 @@ export interface UserNetwork {
 
 type Spot = readonly [name: string, latitude: number, longitude: number];
 
-export const places: readonly [Spot, ...Spot[]] = [
+const places: readonly [Spot, ...Spot[]] = [
   ['Sydney NSW, Australia', -33.8688, 151.2093],
   ['Wellington, New Zealand', -41.2866, 174.7756],
   ['Singapore', 1.3521, 103.8198],

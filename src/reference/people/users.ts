@@ -71,7 +71,7 @@ export class Users {
   constructor(data: DataFile, organization: Organization, seed: string) {
     this.#data = data;
     data.exec(tables);
-    if (this.count() === 0) data.transaction(() => this.#settle(organization, seed));
+    if (this.count() === 0) this.settle(organization, seed);
   }
 
   count(): number {
@@ -110,6 +110,22 @@ export class Users {
 
   hasGroup(groupId: string): boolean {
     return this.#data.prepared('SELECT 1 FROM groups WHERE id = ?').get(groupId) !== undefined;
+  }
+
+  /** Adds people and groups of the seed, except those of an earlier start. */
+  settle({ people, groups, accounts }: Pick<Organization, 'people' | 'groups' | 'accounts'>, seed: string): void {
+    this.#data.transaction(() => {
+      const newPeople = people.filter(({ userId }) => !this.find(userId));
+      for (const person of newPeople) {
+        const account = accounts.find((each) => each.person.userId === person.userId);
+        this.#insert(person, person.email, account?.password ?? passwordOf(seed, person.userId));
+        for (const role of person.roles) this.giveRole(person.userId, role);
+      }
+      for (const { groupId, name, members } of groups.filter((group) => !this.hasGroup(group.groupId))) {
+        this.#data.prepared('INSERT INTO groups (id, name) VALUES (?, ?)').run(groupId, name);
+        for (const { userId } of members) this.#data.prepared('INSERT INTO group_members VALUES (?, ?)').run(groupId, userId);
+      }
+    });
   }
 
   /** A new user, who signs in with the e-mail address. @throws Conflict */
@@ -154,18 +170,6 @@ export class Users {
     if (user.roles.every((held) => held === role)) throw new Conflict('A user needs at least one role, and this is the last');
     this.#data.prepared('DELETE FROM user_roles WHERE user_id = ? AND role = ?').run(userId, role);
     return this.#known(userId);
-  }
-
-  #settle(organization: Organization, seed: string): void {
-    for (const person of organization.people) {
-      const account = organization.accounts.find((each) => each.person.userId === person.userId);
-      this.#insert(person, person.email, account?.password ?? passwordOf(seed, person.userId));
-      for (const role of person.roles) this.giveRole(person.userId, role);
-    }
-    for (const { groupId, name, members } of organization.groups) {
-      this.#data.prepared('INSERT INTO groups (id, name) VALUES (?, ?)').run(groupId, name);
-      for (const { userId } of members) this.#data.prepared('INSERT INTO group_members VALUES (?, ?)').run(groupId, userId);
-    }
   }
 
   #insert(user: Pick<Person, 'userId' | 'firstName' | 'lastName' | 'email'>, username: string, password: string): void {

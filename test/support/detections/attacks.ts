@@ -1,7 +1,7 @@
 /** Attacks on protected files as records of the service, and on the trail itself, each with what nearly is one. */
 import type { DetectionEvent } from '../../../src/detections/evaluate.ts';
 import type { Combination } from '../../../src/reference/logs/combinations.ts';
-import type { Company, CompanyAction, Employee } from './company-life.ts';
+import type { Company, CompanyAction, Employee } from '../../../src/reference/activity/company.ts';
 
 export interface Attack {
   readonly name: string;

@@ -8,7 +8,8 @@ import { normalizer } from '../../../src/normalize/normalizer.ts';
 import { mappingSettings, observerSettings, privacySettings } from '../../../src/normalize/settings.ts';
 import { identify } from '../../../src/record/identity.ts';
 import { readText } from '../../../src/record/read.ts';
-import { Company, mobileProvider, offices, type CompanyAction } from './company-life.ts';
+import { parseLists } from '../../../src/detections/trial.ts';
+import { Company, type CompanyAction } from '../../../src/reference/activity/company.ts';
 import { randomOf } from '../../../src/reference/random.ts';
 
 export const rules = readRules(new URL('../../../content/rules/', import.meta.url));
@@ -101,13 +102,7 @@ interface Weeks {
 export function weeksOf(seed: string): Weeks {
   const company = new Company(seed, shownFrom - knownDays * day, knownDays + shownDays);
   const actions = company.month();
-  const lists = {
-    'service-accounts': new Map([[company.batch.userId, { hours: { from: 1, to: 5 }, hosts: ['batch-1'] }]]),
-    'trusted-users': new Map([company.batch, company.auditor].map(({ userId }) => [userId, {}])),
-    'help-desk': new Map(company.helpDesk.map(({ userId }) => [userId, {}])),
-    'known-providers': new Map([[mobileProvider, {}]]),
-    offices: new Map(offices.map(({ ip }) => [ip, {}])),
-  };
+  const lists = parseLists(JSON.stringify(company.lists()), 'the lists of the company', rules);
   const to = shownFrom + shownDays * day;
   return {
     company,

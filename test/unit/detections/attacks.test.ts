@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { evaluate } from '../../../src/detections/evaluate.ts';
-import type { CompanyAction } from '../../support/detections/company-life.ts';
+import type { CompanyAction } from '../../../src/reference/activity/company.ts';
 import { attacksOn, type Attack } from '../../support/detections/attacks.ts';
 import { day, eventOfAction, eventsOfRecords, recordOf, rules, weeksOf } from '../../support/detections/company.ts';
 

@@ -2,15 +2,23 @@
  * A company of 500 people at work, day by day: pure, and the same for the same seed. It is as messy as a real one: people click on files that
  * they may not open, travel, use VPNs and new machines, print folders, hand over files in bulk, and a batch account runs late.
  */
-import type { Combination } from '../../../src/reference/logs/combinations.ts';
-import type { UserNetwork } from '../../../src/reference/logs/network.ts';
-import type { LoggedAction } from '../../../src/reference/logs/records.ts';
-import { below, hexOf, oneOf, randomOf, uuidOf, type Random } from '../../../src/reference/random.ts';
+import type { Combination } from '../logs/combinations.ts';
+import type { UserNetwork } from '../logs/network.ts';
+import type { LoggedAction } from '../logs/records.ts';
+import { below, hexOf, oneOf, randomOf, uuidOf, type Random } from '../random.ts';
 
-/** An action of a person, at a time in ms since 1970. */
-export type CompanyAction = LoggedAction & { readonly at: number };
+export type User = LoggedAction['user'];
 
-type User = LoggedAction['user'];
+/** An action of a person. */
+export interface CompanyAction extends LoggedAction {
+  /** ms since 1970 */
+  readonly at: number;
+  readonly payload: { readonly id: string; readonly name: string; readonly owner: Employee };
+  /** With whom a file is shared, if the company knows. */
+  readonly colleague?: User | undefined;
+  /** The new access window has not begun. */
+  readonly isLimited?: boolean;
+}
 
 interface Place {
   readonly name: string;
@@ -28,7 +36,7 @@ interface Office extends Place {
 }
 
 /** Addresses are of the ranges for documentation (RFC 5737). The first is the exit of the VPN for people at home. */
-export const offices: readonly [Office, ...Office[]] = [
+const offices: readonly [Office, ...Office[]] = [
   { name: 'Zürich, Switzerland', latitude: 47.3769, longitude: 8.5417, zone: 1, people: 180, ip: '192.0.2.1', shifts: 0 },
   { name: 'London, United Kingdom', latitude: 51.5072, longitude: -0.1276, zone: 0, people: 120, ip: '192.0.2.2', shifts: 0 },
   { name: 'New York NY, United States', latitude: 40.7128, longitude: -74.006, zone: -5, people: 100, ip: '192.0.2.3', shifts: 0 },
@@ -60,7 +68,7 @@ export interface Employee extends User {
   readonly to: number;
 }
 
-interface CompanyFile {
+export interface CompanyFile {
   readonly id: string;
   readonly name: string;
   owner: Employee;
@@ -68,7 +76,9 @@ interface CompanyFile {
   isLimited: boolean;
 }
 
-interface Team {
+export interface Team {
+  /** From 1. */
+  readonly number: number;
   readonly members: Employee[];
   readonly files: CompanyFile[];
   readonly isFinance: boolean;
@@ -82,7 +92,7 @@ const subjects = ['Budget', 'Contract', 'Blueprint', 'Payroll', 'Minutes', 'Road
 const extensions = ['.docx', '.xlsx', '.pdf', '.pptx', '.dwg'];
 const homeProviders = ['Example Telecom', 'Example Fibre', 'Example Cable', 'Example DSL'];
 /** The network of the company's phones. */
-export const mobileProvider = 'Example Mobile';
+const mobileProvider = 'Example Mobile';
 const hotels = ['Hotel Net', 'Example Hospitality', 'Airport Free', 'Example Roaming'];
 
 const opened: Combination = ['Decrypt', 'AccessGranted', 'Success'];
@@ -108,13 +118,13 @@ interface Stay {
 
 export class Company {
   readonly employees: readonly Employee[];
+  readonly teams: readonly Team[];
   readonly helpDesk: readonly User[];
   /** Works by night, from 1 to 5 UTC, on `batch-1`. */
   readonly batch: User;
   /** Of the company's accounts: reads the files of every team at the end of a quarter, as announced. */
   readonly auditor: User;
   readonly #random: Random;
-  readonly #teams: readonly Team[];
   readonly #start: number;
   readonly #days: number;
   readonly #trips = new Map<Employee, { readonly from: number; readonly to: number; readonly place: Place; readonly provider: string }>();
@@ -136,7 +146,7 @@ export class Company {
     });
     for (const office of offices) {
       for (let made = 0; made < office.people; made += teamSize) {
-        const team: Team = { members: [], files: [], isFinance: teams.length % 8 === 0 };
+        const team: Team = { number: teams.length + 1, members: [], files: [], isFinance: teams.length % 8 === 0 };
         teams.push(team);
         for (let member = 0; member < teamSize; member += 1) {
           number += 1;
@@ -158,7 +168,7 @@ export class Company {
         }
       }
     }
-    this.#teams = teams;
+    this.teams = teams;
     this.employees = teams.flatMap(({ members }) => members);
     this.helpDesk = [userOf('Help1', 'Desk'), userOf('Help2', 'Desk')];
     this.batch = userOf('Nightly', 'Batch');
@@ -169,14 +179,38 @@ export class Company {
 
   /** All actions in the order of their times. */
   month(): readonly CompanyAction[] {
-    for (let number = 0; number < this.#days; number += 1) {
-      for (const employee of this.employees) this.#workday(employee, number);
-      this.#events(number);
-      this.#nightlyJob(number);
-    }
+    const days = Array.from({ length: this.#days }, (_, number) => this.day(number));
+    return days.flat().sort((a, b) => a.at - b.at);
+  }
+
+  /**
+   * The actions that begin on a day, in the order of their times. Days follow each other.
+   * @param number  0 for the first day
+   */
+  day(number: number): readonly CompanyAction[] {
+    for (const employee of this.employees) this.#workday(employee, number);
+    this.#events(number);
+    this.#nightlyJob(number);
     const actions = this.#actions.sort((a, b) => a.at - b.at);
     this.#actions = [];
     return actions;
+  }
+
+  /** What the detection rules except at this company, in the form of `waybill detections try --lists`. */
+  lists(): Readonly<Record<string, readonly string[] | Readonly<Record<string, object>>>> {
+    const idsOf = (users: readonly User[]): string[] => users.map(({ userId }) => userId);
+    return {
+      'service-accounts': { [this.batch.userId]: { hours: '1-5', hosts: [batchMachine.name] } },
+      'trusted-users': idsOf([this.batch, this.auditor]),
+      'help-desk': idsOf(this.helpDesk),
+      'known-providers': [mobileProvider],
+      offices: offices.map(({ ip }) => ip),
+    };
+  }
+
+  /** Of an employee at home. */
+  homeOf({ laptop, home, homeProvider }: Employee): UserNetwork {
+    return networkOf(laptop, { place: home, provider: homeProvider, ip: '203.0.113.77', begins: 0 });
   }
 
   #plan(employee: Employee): void {
@@ -299,7 +333,7 @@ export class Company {
   /** A forwarded link to a file of another team: denied, often again, and sometimes granted later. */
   #wrongClick(employee: Employee, at: number, network: UserNetwork): void {
     const random = this.#random;
-    const file = oneOf(random, oneOf(random, this.#teams).files);
+    const file = oneOf(random, oneOf(random, this.teams).files);
     if (file.readers.has(employee)) return;
     const tries = oneOf(random, [1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 2, 2, 2, 3]);
     for (let i = 0; i < tries; i += 1) this.#add(at + i * oneOf(random, [20_000, minute, 4 * minute]), noAccess, employee, file, network);
@@ -308,8 +342,8 @@ export class Company {
     const granted = at + 15 * minute + random() * random() * 20 * hour;
     const isAbsent = random() < 0.15;
     file.readers.add(employee);
-    if (isAbsent) this.#add(granted, shared, oneOf(random, this.helpDesk), file, this.#desk());
-    else this.#add(granted, shared, file.owner, file, this.#networkOf(file.owner));
+    if (isAbsent) this.#add(granted, shared, oneOf(random, this.helpDesk), file, this.#desk(), employee);
+    else this.#add(granted, shared, file.owner, file, this.deskOf(file.owner), employee);
     if (random() < 0.8) this.#add(granted + (5 + random() * 180) * minute, opened, employee, file, network);
   }
 
@@ -317,7 +351,8 @@ export class Company {
     return networkOf(deskMachine, { place: offices[0], provider: 'Example Zürich', ip: offices[0].ip, begins: 0 });
   }
 
-  #networkOf(employee: Employee): UserNetwork {
+  /** Of an employee in the office. */
+  deskOf(employee: Employee): UserNetwork {
     const { office } = employee;
     return networkOf(employee.laptop, { place: office, provider: `Example ${office.name.split(',')[0] ?? ''}`, ip: office.ip, begins: 0 });
   }
@@ -337,12 +372,12 @@ export class Company {
     if (!file) return;
     const other = oneOf(this.#random, this.employees);
     file.readers.add(other);
-    this.#add(at, this.#random() < 0.2 ? sharedWithGroup : shared, employee, file, network);
+    this.#add(at, this.#random() < 0.2 ? sharedWithGroup : shared, employee, file, network, other);
     // Few owners let a colleague share their files, who then reads them as before.
     const theirs = this.#random() < 0.0005 ? employee.team.files.findLast(({ owner }) => owner !== employee) : undefined;
     if (theirs) this.#add(at + hour, shared, employee, theirs, network);
     if (theirs && this.#random() < 0.5) this.#add(at + 2 * hour, opened, employee, theirs, network);
-    if (this.#random() < 0.7) this.#add(at + this.#random() * 3 * hour, opened, other, file, this.#networkOf(other));
+    if (this.#random() < 0.7) this.#add(at + this.#random() * 3 * hour, opened, other, file, this.deskOf(other));
   }
 
   /** What happens to teams and to the company, not to one person. */
@@ -351,14 +386,14 @@ export class Company {
     const weekday = new Date(this.#start + number * day).getUTCDay();
     if (weekday === 0 || weekday === 6) return;
     const noon = this.#start + number * day + (9 + random() * 5) * hour;
-    const team = oneOf(random, this.#teams);
+    const team = oneOf(random, this.teams);
     const [boss] = team.members.filter((member) => this.#isWorking(member, number));
     if (!boss) return;
-    const network = this.#networkOf(boss);
+    const network = this.deskOf(boss);
     const own = team.files.filter(({ owner }) => owner === boss);
     // A meeting looks at one file.
     for (let meeting = 0; meeting < 8; meeting += 1) {
-      const { members, files } = oneOf(random, this.#teams);
+      const { members, files } = oneOf(random, this.teams);
       const file = oneOf(random, files);
       const guests = [
         ...members.slice(0, 4 + below(random, 6)),
@@ -366,7 +401,7 @@ export class Company {
       ];
       for (const guest of guests) {
         file.readers.add(guest);
-        this.#add(noon + meeting * 20 * minute + random() * 8 * minute, opened, guest, file, this.#networkOf(guest));
+        this.#add(noon + meeting * 20 * minute + random() * 8 * minute, opened, guest, file, this.deskOf(guest));
       }
     }
     // An announcement to half an office.
@@ -374,20 +409,20 @@ export class Company {
       const file = this.#newFile(boss);
       for (const reader of this.employees) {
         if (reader.office !== boss.office || random() < 0.5 || !this.#isWorking(reader, number)) continue;
-        this.#add(noon + random() * random() * 3 * hour, opened, reader, file, this.#networkOf(reader));
+        this.#add(noon + random() * random() * 3 * hour, opened, reader, file, this.deskOf(reader));
       }
     }
     // Sent to a department before the owner granted access.
     if (random() < 0.15) {
-      const file = oneOf(random, oneOf(random, this.#teams).files);
-      for (const reader of [...team.members, ...oneOf(random, this.#teams).members].slice(0, 2 + below(random, 10)))
-        if (!file.readers.has(reader)) this.#add(noon + random() * 50 * minute, noAccess, reader, file, this.#networkOf(reader));
+      const file = oneOf(random, oneOf(random, this.teams).files);
+      for (const reader of [...team.members, ...oneOf(random, this.teams).members].slice(0, 2 + below(random, 10)))
+        if (!file.readers.has(reader)) this.#add(noon + random() * 50 * minute, noAccess, reader, file, this.deskOf(reader));
     }
     // A folder before its access: one person clicks through it.
     if (random() < 0.2) {
       const reader = oneOf(random, this.employees);
       for (let i = oneOf(random, [2, 2, 2, 3, 3, 3, 4, 4, 5]); i > 0; i -= 1)
-        this.#add(noon + i * minute, noAccess, reader, oneOf(random, team.files), this.#networkOf(reader));
+        this.#add(noon + i * minute, noAccess, reader, oneOf(random, team.files), this.deskOf(reader));
     }
     // A traveller with files for the office alone, and one in an excluded country.
     for (const [who, trip] of this.#trips) {
@@ -402,16 +437,16 @@ export class Company {
     for (let i = 0; i < 10; i += 1) {
       const reader = oneOf(random, this.employees);
       const count = random() < 0.002 ? 26 + below(random, 20) : 6 + below(random, 14);
-      const files = (random() < 0.9 ? reader.team : oneOf(random, this.#teams)).files.slice(-count);
-      for (const [place, file] of files.entries()) this.#add(noon + place * 20_000, opened, reader, file, this.#networkOf(reader));
+      const files = (random() < 0.9 ? reader.team : oneOf(random, this.teams)).files.slice(-count);
+      for (const [place, file] of files.entries()) this.#add(noon + place * 20_000, opened, reader, file, this.deskOf(reader));
     }
     // A status report of each member.
     for (let i = 0; i < 5; i += 1) {
-      const { members } = oneOf(random, this.#teams);
+      const { members } = oneOf(random, this.teams);
       const reader = oneOf(random, members);
       for (const member of members) {
         const file = this.#newFile(member);
-        if (random() < 0.8) this.#add(noon + random() * 50 * minute, opened, reader, file, this.#networkOf(reader));
+        if (random() < 0.8) this.#add(noon + random() * 50 * minute, opened, reader, file, this.deskOf(reader));
       }
     }
     // Projects start, move their deadline, and end.
@@ -452,7 +487,7 @@ export class Company {
       }
       // Some leavers try once more.
       if (random() < 0.3)
-        this.#add(noon + 4 * hour, noAccess, leaver, oneOf(random, files.length > 0 ? files : team.files), this.#networkOf(leaver));
+        this.#add(noon + 4 * hour, noAccess, leaver, oneOf(random, files.length > 0 ? files : team.files), this.deskOf(leaver));
     }
   }
 
@@ -462,7 +497,7 @@ export class Company {
     for (const [place, file] of ended.entries()) {
       this.#add(noon + place * 30_000, revoked, file.owner, file, network);
       const member = oneOf(random, members);
-      if (random() < 0.15) this.#add(noon + (1 + random() * 5) * hour, noAccess, member, file, this.#networkOf(member));
+      if (random() < 0.15) this.#add(noon + (1 + random() * 5) * hour, noAccess, member, file, this.deskOf(member));
     }
   }
 
@@ -470,7 +505,7 @@ export class Company {
     const random = this.#random;
     const isLate = random() < 0.04;
     const at = this.#start + number * day + (isLate ? 4.9 : 1.2) * hour;
-    const team = oneOf(random, this.#teams);
+    const team = oneOf(random, this.teams);
     for (let i = 0; i < 60; i += 1) {
       const time = at + i * 20_000;
       const file = oneOf(random, team.files);
@@ -491,16 +526,15 @@ export class Company {
     return { id: uuidOf(random), name, owner, readers: new Set(owner.team.members), isLimited: false };
   }
 
-  #add(at: number, combination: Combination, user: User, { id, name, owner }: CompanyFile, network: UserNetwork): void {
-    this.#actions.push({ at: Math.round(at), combination, user, payload: { id, name, owner }, network });
+  #add(at: number, combination: Combination, user: User, file: CompanyFile, network: UserNetwork, colleague?: User): void {
+    const { id, name, owner, isLimited } = file;
+    this.#actions.push({ at: Math.round(at), combination, user, payload: { id, name, owner }, network, colleague, isLimited });
   }
 }
 
 const deskMachine: Machine = { name: 'DESK-1', type: 'Windows', uuid: 'desk', mac: '00-00-5E-00-53-01' };
-const batchNetwork = networkOf(
-  { name: 'batch-1', type: 'Linux', uuid: 'batch', mac: '00-00-5E-00-53-02' },
-  { place: offices[0], provider: 'Example Zürich', ip: offices[0].ip, begins: 0 },
-);
+const batchMachine: Machine = { name: 'batch-1', type: 'Linux', uuid: 'batch', mac: '00-00-5E-00-53-02' };
+const batchNetwork = networkOf(batchMachine, { place: offices[0], provider: 'Example Zürich', ip: offices[0].ip, begins: 0 });
 
 function machineOf(random: Random, type: string): Machine {
   return {
