@@ -59,6 +59,11 @@ const table = {
 
   rate: arrival(share(100_000), 0, 'new records per second, logTimestamp = now'),
   activity: arrival(share(1000), 0, 'actions per second of simulated people who protect, share and open files through the API'),
+  attack: arrival(
+    choice('none', 'harvest', 'weakened', 'search'),
+    'none',
+    'one of these people opens many files; ends the embargo of files of others and opens some; tries files of another team',
+  ),
   nodes: arrival(whole(1, 1000), 1, 'number of nodes that collect records'),
   lateShare: arrival(perNode(share()), [0], 'share of the records that become visible later than their logTimestamp'),
   lateDelay: arrival(perNode(duration), [30_000], 'delay of late records: the maximum if bounded, the median with a long tail'),

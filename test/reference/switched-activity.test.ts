@@ -135,6 +135,17 @@ const rows: Row[] = [
     },
   },
   {
+    // Nobody else is denied so many files.
+    of: { attack: 'search' },
+    seen: async () => {
+      const denials = (await service.truth()).filter(({ resultReason }) => resultReason === 'UserPayloadNoAccess');
+      const files = [...Map.groupBy(denials, ({ userId }) => userId).values()].map(
+        (own) => new Set(own.map(({ payloadId }) => payloadId)).size,
+      );
+      return Math.max(...files) >= 8;
+    },
+  },
+  {
     of: { lateDelay: '0s' },
     with: { lateShare: 1 },
     seen: async (before) => {

@@ -11,6 +11,7 @@ import type { Role } from '../people/roles.ts';
 import type { Users } from '../people/users.ts';
 import { below, oneOf, randomOf, uuidOf, type Random } from '../random.ts';
 import type { SwitchValues } from '../switches.ts';
+import { attackOn } from './attack.ts';
 import { Caller, type Service } from './caller.ts';
 import { Company, type CompanyAction, type Employee, type Team, type User } from './company.ts';
 
@@ -22,8 +23,13 @@ interface Shared {
   readonly readers: Set<string>;
   /** Revoked, or outside its times and places: people who know that do not open it. */
   isClosed: boolean;
+  /** A time was set at which it may be opened. */
+  hasWindow: boolean;
 }
 
+/** Everyday actions before an attack, and each so many actions one of the attack. */
+const beforeAttack = 30;
+const attackEvery = 3;
 const tickMs = 50;
 const atOnceMax = 8;
 /** Files in memory; a forgotten one is protected again. */
@@ -31,6 +37,8 @@ const filesMax = 5_000;
 /** The company plans as many days, and then begins again. */
 const plannedDays = 28;
 const dayMs = 86_400_000;
+/** After midnight UTC: Europe and New York NY are at work. */
+const busyMs = 13 * 3_600_000;
 /** Excluded at the start, unless the organization already excludes countries. */
 const excludedCountry = 'NZ';
 
@@ -50,6 +58,9 @@ export class Activity {
   #lastTick = 0;
   #owed = 0;
   #running = 0;
+  #acted = 0;
+  #attacked: SwitchValues['attack'] = 'none';
+  #attack: CompanyAction[] = [];
   /**
    * Actions without a response: the connection was closed, or the identity provider issued no
    * token.
@@ -98,7 +109,7 @@ export class Activity {
   async #act(): Promise<void> {
     try {
       await (this.#ready ??= this.#settle());
-      await this.#perform(this.#plan.next().value);
+      await this.#perform(this.#next());
     } catch {
       // Faults may leave a call without a response; people continue with another action.
       this.unanswered += 1;
@@ -107,17 +118,31 @@ export class Activity {
     }
   }
 
-  /** The same people, files and days for the same seed. */
-  #newCompany(): Company {
-    const today = Date.now() - (Date.now() % dayMs);
-    return new Company(this.#seed, today, plannedDays);
+  #next(): CompanyAction {
+    const { attack } = this.#values;
+    this.#acted += 1;
+    if (attack !== this.#attacked && this.#acted > beforeAttack) {
+      this.#attacked = attack;
+      this.#attack = attack === 'none' ? [] : attackOn(this.#company, attack);
+    }
+    return (this.#acted % attackEvery === 0 ? this.#attack.shift() : undefined) ?? this.#plan.next().value;
   }
 
-  /** What people do from now on. The batch account is left out: it works at times that pass too fast here. */
+  /** The same people, files and days for the same seed, from the first working day on. */
+  #newCompany(): Company {
+    const today = Date.now() - (Date.now() % dayMs);
+    const weekday = new Date(today).getUTCDay();
+    return new Company(this.#seed, today + (weekday === 6 ? 2 : weekday === 0 ? 1 : 0) * dayMs, plannedDays);
+  }
+
+  /** Begins when most offices work. The batch account is left out: it works at times that pass too fast here. */
   *#actions(): Generator<CompanyAction, never> {
-    for (let since = Date.now(); ; since = 0) {
+    for (let isFirst = true; ; isFirst = false) {
       for (let number = 0; number < plannedDays; number += 1)
-        for (const action of this.#company.day(number)) if (action.at >= since && action.user !== this.#company.batch) yield action;
+        for (const action of this.#company.day(number)) {
+          const isEarlier = isFirst && number === 0 && action.at % dayMs < busyMs;
+          if (!isEarlier && action.user !== this.#company.batch) yield action;
+        }
       this.#company = this.#newCompany();
     }
   }
@@ -200,25 +225,28 @@ export class Activity {
     return Buffer.alloc(1 + below(this.#random, 2000), 'x');
   }
 
-  /** Does what must be so before the planned attempt. @returns false if the file is in another state by now */
+  /** Does what must be so before the planned attempt. @returns false if it is not so */
   async #isAsPlanned(reason: string, user: User, file: Shared): Promise<boolean> {
     if (reason === 'UserPayloadNoAccess') return file.isClosed || !file.readers.has(user.userId);
-    await this.#permit(user, file);
+    if (!(await this.#permit(user, file))) return false;
     if (reason === 'Success') return !file.isClosed;
-    if (file.isClosed) return true;
-    if (reason === 'TimeEmbargoFailed') await this.#limit(file.owner, file, { accessWindows: [{ startTime: inDays(1) }] }, true);
-    if (reason === 'GeoValidationFailed') await this.#limit(file.owner, file, { allowedAreas: [areaOf(file.owner)] }, true);
-    return true;
+    if (reason === 'TimeEmbargoFailed') return file.isClosed || this.#limit(file.owner, file, true);
+    if (reason !== 'GeoValidationFailed' || file.isClosed) return true;
+    file.isClosed = await this.#policy(file.owner, file, 'access-windows', { allowedAreas: [areaOf(file.owner)] });
+    return file.isClosed;
   }
 
-  /** The owner gives access to the team, or to one other user. */
-  async #permit({ userId }: User, file: Shared): Promise<void> {
-    if (userId === file.owner.userId || file.readers.has(userId)) return;
+  /** The owner gives access to the team, or to one other user. @returns true if the user has access */
+  async #permit({ userId }: User, file: Shared): Promise<boolean> {
+    if (userId === file.owner.userId || file.readers.has(userId)) return true;
     const { team } = file.owner;
-    const isOfTeam = team.members.some((member) => member.userId === userId);
-    for (const reader of isOfTeam ? team.members.map((member) => member.userId) : [userId]) file.readers.add(reader);
-    if (isOfTeam) await this.#policy(file.owner, file, 'group-authorizations', { groupId: this.#groupOf(team), accessLevel: 'FullAccess' });
-    else await this.#policy(file.owner, file, 'user-authorizations', { userId, accessLevel: 'View' });
+    const ids = team.members.map((member) => member.userId);
+    const isOfTeam = ids.includes(userId);
+    const has = isOfTeam
+      ? await this.#policy(file.owner, file, 'group-authorizations', { groupId: this.#groupOf(team), accessLevel: 'FullAccess' })
+      : await this.#policy(file.owner, file, 'user-authorizations', { userId, accessLevel: 'View' });
+    if (has) for (const reader of isOfTeam ? ids : [userId]) file.readers.add(reader);
+    return has;
   }
 
   async #change({ combination, user, payload, network, colleague, isLimited }: CompanyAction, file: Shared): Promise<void> {
@@ -241,19 +269,24 @@ export class Activity {
       case 'RevokeAccess':
         if (await this.#policy(user, file, 'revocation', { isRevoked: true }, network)) file.isClosed = true;
         return;
-      case 'AccessWindow': {
-        const accessWindow = isLimited === true ? { startTime: inDays(1) } : { startTime: inDays(-1), endTime: inDays(7) };
-        await this.#limit(user, file, { accessWindows: [accessWindow] }, isLimited === true, network);
+      case 'AccessWindow':
+        // A window that changes was set by the owner before.
+        if ((await this.#permit(user, file)) && (file.hasWindow || (await this.#limit(file.owner, file, true))))
+          await this.#limit(user, file, isLimited === true, network);
         return;
-      }
       case 'AuthorChanged':
         // Only the owner may.
         if (await this.#policy(file.owner, file, 'owner', { userId: payload.owner.userId })) file.owner = payload.owner;
     }
   }
 
-  async #limit(user: User, file: Shared, rules: object, isClosed: boolean, network?: UserNetwork): Promise<void> {
-    if (await this.#policy(user, file, 'access-windows', rules, network)) file.isClosed = isClosed;
+  /** Sets a time that has not begun, or has. @returns true if it was set */
+  async #limit(user: User, file: Shared, isClosed: boolean, network?: UserNetwork): Promise<boolean> {
+    const accessWindow = isClosed ? { startTime: inDays(1) } : { startTime: inDays(-1), endTime: inDays(7) };
+    if (!(await this.#policy(user, file, 'access-windows', { accessWindows: [accessWindow] }, network))) return false;
+    file.isClosed = isClosed;
+    file.hasWindow = true;
+    return true;
   }
 
   /** @returns true if it was changed */
@@ -274,7 +307,7 @@ export class Activity {
 
 function sharedOf(json: Record<string, unknown>, owner: Employee, base64FileData: string, isClosed: boolean): Shared {
   const { payloadId } = json['payload'] as { payloadId: string };
-  return { payloadId, owner, base64FileData, readers: new Set(), isClosed };
+  return { payloadId, owner, base64FileData, readers: new Set(), isClosed, hasWindow: false };
 }
 
 function namesOf(name: string): { fileType: string; fileName: string } {
