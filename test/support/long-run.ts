@@ -85,6 +85,7 @@ export const longForms = [
   'test/contract/sinks/kafka.test.ts',
   'test/contract/sinks/splunk-hec.test.ts',
   'test/contract/sinks/syslog.test.ts',
+  'test/e2e/demo.test.ts',
   'test/e2e/incidents.test.ts',
   'test/reference/container.test.ts',
   'test/reference/generated-client.test.ts',

@@ -11,13 +11,23 @@ import { loadConfig } from '../../../config/load.ts';
 import { parseDuration } from '../../../settings/units.ts';
 import { runDaemon } from '../../../daemon/daemon.ts';
 import { messageOf, WaybillError } from '../../../errors/errors.ts';
-import { programFile } from '../../../disk/files.ts';
+import { packageFile, programFile } from '../../../disk/files.ts';
 import { createLog } from '../../../telemetry/log.ts';
 import { version } from '../../../disk/version.ts';
+import { readRules } from '../../../detections/rule.ts';
+import { parseLists } from '../../../detections/trial.ts';
+import { Alerts } from './alerts.ts';
 import { DemoScreen } from './screen.ts';
 import { defineCommand } from '../../command.ts';
 import type { Io } from '../../io.ts';
-import { parsed, text, withDefault } from '../../option.ts';
+import { choice, parsed, text, withDefault, type ValuesOf } from '../../option.ts';
+
+const options = {
+  port: withDefault(parsed('N', 'port of the admin server; default any free port', 'a port', portOf), '0'),
+  for: parsed('DURATION', 'end after this time', 'a duration such as 30s, 5m', parseDuration),
+  dir: text('DIR', 'new directory for configuration, state and events; default a temporary one'),
+  attack: choice('NAME', ['harvest', 'weakened', 'search'], 'show this attack on protected files, and its alerts'),
+};
 
 export const command = defineCommand({
   name: 'demo',
@@ -25,12 +35,13 @@ export const command = defineCommand({
   description: `Starts the reference service with simulated people who protect, share and open files (some records arrive late), the daemon, a file sink,
 and a signed archive. Shows denials as they arrive, and then the ledger with its proofs. Times are short: windows close after 4 s, and are
 recounted after 6 and 12 s. Ctrl-C ends it, and verifies the archive.`,
-  options: {
-    port: withDefault(parsed('N', 'port of the admin server; default any free port', 'a port', portOf), '0'),
-    for: parsed('DURATION', 'end after this time', 'a duration such as 30s, 5m', parseDuration),
-    dir: text('DIR', 'new directory for configuration, state and events; default a temporary one'),
-  },
-  examples: ['waybill demo', 'waybill demo --for 30s --dir ./demo'],
+  notes: `With --attack one of 500 people attacks after some seconds, amid everyday work. The demo then also shows the alerts of the detection rules of
+content/rules on the events that the sink received, with names, files and next steps, and at the end what that person did:
+  harvest   opens 32 files of others within seconds
+  weakened  ends the embargo of 15 files of others, and opens five of them
+  search    tries eight files of another team`,
+  options,
+  examples: ['waybill demo', 'waybill demo --attack harvest', 'waybill demo --for 30s --dir ./demo'],
   run,
 });
 
@@ -46,16 +57,14 @@ interface Service {
   readonly scopeAddress: string;
   readonly subscriptionKey: string;
   readonly ca: string;
+  readonly lists: unknown;
   readonly clients: readonly { readonly clientId: string; readonly clientSecret: string; readonly roles: readonly string[] }[];
 }
 
 const startMs = 15_000;
 const historyMs = 60_000;
 
-async function run(
-  values: { readonly port: string; readonly for: number | undefined; readonly dir: string | undefined },
-  io: Io,
-): Promise<number> {
+async function run(values: ValuesOf<typeof options>, io: Io): Promise<number> {
   const lasts = values.for;
   const directory = createDirectory(values.dir);
 
@@ -63,7 +72,7 @@ async function run(
   const stop = AbortSignal.any([io.signal, over.signal, ...(lasts === undefined ? [] : [AbortSignal.timeout(lasts)])]);
   const screen = new DemoScreen(io, directory);
   screen.say('Starting the reference service and the daemon …');
-  const child = startService();
+  const child = startService(values.attack);
   const ended = new Promise<void>((resolveEnd) => child.once('exit', () => resolveEnd()));
   try {
     const service = await listening(child, stop);
@@ -74,7 +83,9 @@ async function run(
     const { config } = await loadConfig(file, io.env);
     // The log goes to a file; the terminal shows the demo.
     const logs = createLog(config.log, systemClock, screen.logFile(), io.env);
-    screen.begin(service.baseUrl, file);
+    const rules = readRules(packageFile('content/rules/'));
+    const lists = parseLists(JSON.stringify(service.lists), 'of the reference service', rules);
+    screen.begin(service.baseUrl, file, values.attack === undefined ? undefined : new Alerts(rules, lists));
     const showing = screen.show(config, stop).catch((thrown: unknown) => over.abort(thrown));
     const options = { config, version, expectState: false, lockWait: 5_000, clock: systemClock, random: systemRandom, log: logs.root };
     try {
@@ -123,10 +134,14 @@ function isTimeout(thrown: unknown): boolean {
   return thrown instanceof DOMException && thrown.name === 'TimeoutError';
 }
 
-function startService(): ChildProcess {
+function startService(attack: string | undefined): ChildProcess {
   const program = fileURLToPath(programFile('reference/main'));
-  const records = ['--records', '1500', '--span', `${historyMs / 1000}s`, '--activity', '25', '--nodes', '3'];
-  const switches = ['--late-share', '0.05', '--late-delay', '8s', '--sort', 'unstable-ties', '--fault-503', '0.02'];
+  // An attack is seen among people with habits: records of random people would hide it, and as many actions would be a day in a minute.
+  const records =
+    attack === undefined
+      ? ['--records', '1500', '--span', `${historyMs / 1000}s`, '--activity', '25']
+      : ['--activity', '5', '--attack', attack];
+  const switches = ['--late-share', '0.05', '--late-delay', '8s', '--sort', 'unstable-ties', '--fault-503', '0.02', '--nodes', '3'];
   // A separate process group: Ctrl-C reaches the daemon first, which then ends the service.
   return spawn(process.execPath, [program, '--json', ...records, ...switches], {
     stdio: ['ignore', 'pipe', 'inherit', 'ipc'],

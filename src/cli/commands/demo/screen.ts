@@ -17,6 +17,7 @@ import { signingKeysOf } from '../../../sink/archive/key.ts';
 import { openStore } from '../../../sink/archive/open-store.ts';
 import type { ArchiveSettings } from '../../../sink/archive/settings.ts';
 import { version } from '../../../disk/version.ts';
+import type { Alerts } from './alerts.ts';
 import { denialLine, type Denial } from './line.ts';
 import { usesColor, widthOf, type Io } from '../../io.ts';
 import { byId } from '../../not-found.ts';
@@ -37,6 +38,7 @@ export class DemoScreen {
   readonly #io: Io;
   readonly #directory: string;
   readonly #color: boolean;
+  #alerts: Alerts | undefined;
 
   constructor(io: Io, directory: string) {
     this.#io = io;
@@ -53,14 +55,27 @@ export class DemoScreen {
     for (const part of wrapped(line, widthOf(this.#io.stdout, Infinity), Infinity, '  ')) this.say(part);
   }
 
+  /** Keeps the indentation of lines that it wraps. */
+  #showAlerts(lines: readonly string[]): void {
+    for (const line of lines) {
+      const text = line.trimStart();
+      const indent = ' '.repeat(line.length - text.length);
+      const parts = wrapped(text, widthOf(this.#io.stdout, Infinity) - indent.length, Infinity, '       ');
+      for (const part of parts) this.say(indent + (text.startsWith('ALERT') ? this.#red(part) : part));
+    }
+  }
+
   logFile(): { write(line: string): boolean } {
     const stream = createWriteStream(join(this.#directory, 'waybill.log'), { flags: 'a', mode: 0o600 });
     return { write: (line) => stream.write(line) };
   }
 
-  begin(baseUrl: string, file: string): void {
+  /** @param alerts  of the attack to show, if any */
+  begin(baseUrl: string, file: string, alerts: Alerts | undefined): void {
+    this.#alerts = alerts;
     this.#wrap(`The service listens on ${baseUrl}:`);
-    this.#wrap('1,500 records of the last minute, 25 a second, one in twenty shown up to 8 s late: the next recount finds it.');
+    const records = alerts ? '5 actions a second of 500 people' : '1,500 records of the last minute, 25 a second';
+    this.#wrap(`${records}, one record in twenty shown up to 8 s late: the next recount finds it.`);
     this.#wrap(`Configuration ${file}; events and log in the same directory.`);
   }
 
@@ -81,13 +96,16 @@ export class DemoScreen {
       await systemClock.sleep(lookMs, stop).catch(() => undefined);
       const { lines, next } = await newLines(path, offset);
       offset = next;
-      if (lines.length > 0 && ledgerAt === Infinity) ledgerAt = systemClock.monotonic() + ledgerEveryMs;
-      const denials = lines.map((line) => JSON.parse(line) as ShownEvent).filter(({ event }) => event.outcome === 'failure');
+      // Among alerts the ledger comes only at the end.
+      if (lines.length > 0 && ledgerAt === Infinity && !this.#alerts) ledgerAt = systemClock.monotonic() + ledgerEveryMs;
+      const events = lines.map((line) => JSON.parse(line) as ShownEvent);
+      const denials = events.filter(({ event }) => event.outcome === 'failure');
       // Only the newest are shown.
       unshown += Math.max(0, denials.length - linesPerLook);
       for (const denial of denials.slice(-linesPerLook)) {
         this.say(denialLine(denial, (word) => this.#red(word), widthOf(this.#io.stdout)));
       }
+      this.#showAlerts(this.#alerts?.add(events) ?? []);
       if (systemClock.monotonic() >= ledgerAt) {
         ledgerAt = systemClock.monotonic() + ledgerEveryMs;
         if (unshown > 0) this.say(this.#dim(`and ${counted(unshown, 'more denial')}, in events.ndjson`));
@@ -99,6 +117,7 @@ export class DemoScreen {
 
   end(config: Config): void {
     this.#showLedger(config, 0);
+    if (this.#alerts) this.#showAlerts([...this.#alerts.end(), '']);
   }
 
   /** Verifies the archive as "waybill archive verify" does. */
