@@ -2,7 +2,7 @@
 export const budgets: Readonly<Record<string, readonly [lines: number, kilobytes: number]>> = {
   admin: [1200, 54],
   archive: [6650, 295],
-  cli: [7360, 366],
+  cli: [7560, 374],
   collect: [4800, 220],
   config: [1860, 91],
   connect: [860, 40],

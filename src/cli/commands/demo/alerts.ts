@@ -11,6 +11,28 @@ interface Fired {
   readonly alert: Alert;
 }
 
+/** What terminal and page show. All texts are without control characters. */
+export interface Findings {
+  readonly total: string;
+  /** The gravest first; further alerts of a rule for the same person count as times. */
+  readonly alerts: readonly AlertText[];
+  /** Of the gravest alert: name and mail. */
+  readonly person: string | undefined;
+  readonly mail: string | undefined;
+  readonly steps: readonly Step[];
+}
+
+interface AlertText {
+  readonly title: string;
+  readonly facts: readonly (readonly [name: string, text: string])[];
+  readonly severity: string;
+  readonly rule: string;
+  readonly who: string;
+  readonly times: number;
+}
+
+type Step = Readonly<Record<'time' | 'what' | 'host' | 'files', string>>;
+
 const namedAtMost = 5;
 const stepsAtMost = 20;
 /** Of the people in an alert and in a timeline, besides what rules read. */
@@ -41,31 +63,41 @@ export class Alerts {
       const { rule, alert } = fired;
       const name = JSON.stringify([rule.id, alert.group]);
       if (this.#shown.has(name)) return [];
-      const about = `${rule.id} ${whoOf(alert)}`;
+      const about = aboutOf(fired);
       const isAgain = this.#shown.has(about);
       this.#shown.add(name).add(about);
       return isAgain ? [`ALERT ${rule.severity} again (${rule.id}): ${whoOf(alert)}, ${filesOf(alert)}`] : alertText(fired);
     });
   }
 
-  /** The alerts in numbers, and what the person of the gravest alert did. */
-  end(): readonly string[] {
-    const fired = this.#fired();
+  /** The alerts so far, and what the person of the gravest one did. */
+  findings(): Findings {
+    const fired = this.#fired().sort((a, b) => Number(b.rule.severity === 'high') - Number(a.rule.severity === 'high'));
     const events = this.#sorted();
     const people = new Set(events.map(({ fields }) => fields['user.id'])).size;
-    const total = `${counted(fired.length, 'alert')} on ${counted(events.length, 'event')} of ${counted(people, 'user')}`;
-    const gravest = fired.find(({ rule }) => rule.severity === 'high') ?? fired[0];
-    const id = gravest?.alert.events.at(-1)?.fields['user.id'];
-    if (!gravest || id === undefined) return [`${total}. With a longer --for the attack comes to its end.`];
-    const steps = stepsOf(events.filter(({ fields }) => fields['user.id'] === id));
+    const gravest = fired[0]?.alert;
+    const id = gravest?.events.at(-1)?.fields['user.id'];
+    return {
+      total: `${counted(fired.length, 'alert')} on ${counted(events.length, 'event')} of ${counted(people, 'user')}`,
+      alerts: [...Map.groupBy(fired, aboutOf).values()].flatMap(([first, ...others]) =>
+        first ? [{ ...alertOf(first), times: others.length + 1 }] : [],
+      ),
+      person: gravest && whoOf(gravest),
+      mail: gravest && printable(valuesOf(gravest, 'user.email', 'user.id')[0] ?? '-'),
+      steps: id === undefined ? [] : stepsOf(events.filter(({ fields }) => fields['user.id'] === id)).map(stepOf),
+    };
+  }
+
+  /** The alerts in numbers, and what the person of the gravest alert did. */
+  end(): readonly string[] {
+    const { total, alerts, person, steps } = this.findings();
+    if (person === undefined) return [`${total}. With a longer --for the attack comes to its end.`];
     return [
       `${total}:`,
-      ...[...Map.groupBy(fired, ({ rule, alert }) => `  ${rule.severity.padEnd(6)} ${rule.id}: ${whoOf(alert)}`)].map(
-        ([line, { length }]) => (length === 1 ? line : `${line}, ${length} times`),
-      ),
+      ...alerts.map(({ severity, rule, who, times }) => `  ${severity.padEnd(6)} ${rule}: ${who}${times === 1 ? '' : `, ${times} times`}`),
       '',
-      `Timeline of ${whoOf(gravest.alert)}:`,
-      ...steps.slice(0, stepsAtMost).map(stepText),
+      `Timeline of ${person}:`,
+      ...steps.slice(0, stepsAtMost).map(({ time, what, host, files }) => `  ${time}  ${what}, ${host}: ${files}`),
       ...(steps.length > stepsAtMost ? [`  and ${counted(steps.length - stepsAtMost, 'more step')}`] : []),
     ];
   }
@@ -74,25 +106,30 @@ export class Alerts {
     return [...this.#events.values()].sort((a, b) => a.at - b.at);
   }
 
-  #fired(): readonly Fired[] {
+  #fired(): Fired[] {
     const events = this.#sorted();
     const now = events.at(-1)?.at ?? 0;
     return this.#rules.flatMap((rule) => evaluate(rule, events, this.#lists, now).map((alert) => ({ rule, alert })));
   }
 }
 
-function alertText({ rule, alert }: Fired): readonly string[] {
-  const seconds = Math.round((alert.at - alert.started) / 1000);
-  return [
-    '',
-    `ALERT ${rule.severity}: ${rule.title} (${rule.id})`,
-    `  Who:   ${whoOf(alert)}`,
-    `  What:  ${counted(alert.events.length, 'event')} in ${seconds} s on ${filesOf(alert)}`,
-    `  From:  ${listed(valuesOf(alert, 'host.hostname'))}, ${listed(valuesOf(alert, 'source.ip'))}`,
-    `  Means: ${rule.meaning}`,
-    ...rule.next.map((step) => `  Next:  ${step}`),
-    '',
-  ];
+const aboutOf = ({ rule, alert }: Fired): string => `${rule.id} ${whoOf(alert)}`;
+
+function alertOf({ rule, alert }: Fired): Omit<AlertText, 'times'> {
+  const seconds = Math.round(((alert.events.at(-1)?.at ?? alert.at) - alert.started) / 1000);
+  const facts = [
+    ['Who', whoOf(alert)],
+    ['What', `${counted(alert.events.length, 'event')} in ${seconds} s on ${filesOf(alert)}`],
+    ['From', `${listed(valuesOf(alert, 'host.hostname'))}, ${listed(valuesOf(alert, 'source.ip'))}`],
+    ['Means', rule.meaning],
+    ...rule.next.map((step) => ['Next', step] as const),
+  ] as const;
+  return { title: rule.title, facts, severity: rule.severity, rule: rule.id, who: whoOf(alert) };
+}
+
+function alertText(fired: Fired): readonly string[] {
+  const { title, facts, severity, rule } = alertOf(fired);
+  return ['', `ALERT ${severity}: ${title} (${rule})`, ...facts.map(([name, text]) => `  ${`${name}:`.padEnd(6)} ${text}`), ''];
 }
 
 function filesOf(alert: Alert): string {
@@ -123,11 +160,13 @@ function stepsOf(events: readonly DetectionEvent[]): readonly (readonly Detectio
   return steps;
 }
 
-function stepText(events: readonly DetectionEvent[]): string {
+function stepOf(events: readonly DetectionEvent[]): Step {
   const [first] = events;
   const timeOf = (event: DetectionEvent | undefined): string => new Date(event?.at ?? 0).toISOString().slice(11, 19);
-  const code = printable(first?.fields['event.code'] ?? '-').replaceAll(':', ' ');
-  const until = events.length === 1 ? '' : ` to ${timeOf(events.at(-1))}`;
-  const host = printable(first?.fields['host.hostname'] ?? '-');
-  return `  ${timeOf(first)}${until}  ${code}, ${host}: ${listed(valuesOf({ events }, 'file.name', 'dpas.payload.id'))}`;
+  return {
+    time: events.length === 1 ? timeOf(first) : `${timeOf(first)} to ${timeOf(events.at(-1))}`,
+    what: printable(first?.fields['event.code'] ?? '-').replaceAll(':', ' '),
+    host: printable(first?.fields['host.hostname'] ?? '-'),
+    files: listed(valuesOf({ events }, 'file.name', 'dpas.payload.id')),
+  };
 }

@@ -17,6 +17,7 @@ import { version } from '../../../disk/version.ts';
 import { readRules } from '../../../detections/rule.ts';
 import { parseLists } from '../../../detections/trial.ts';
 import { Alerts } from './alerts.ts';
+import { PageServer } from './page.ts';
 import { DemoScreen } from './screen.ts';
 import { defineCommand } from '../../command.ts';
 import type { Io } from '../../io.ts';
@@ -85,7 +86,10 @@ async function run(values: ValuesOf<typeof options>, io: Io): Promise<number> {
     const logs = createLog(config.log, systemClock, screen.logFile(), io.env);
     const rules = readRules(packageFile('content/rules/'));
     const lists = parseLists(JSON.stringify(service.lists), 'of the reference service', rules);
-    screen.begin(service.baseUrl, file, values.attack === undefined ? undefined : new Alerts(rules, lists));
+    const alerts = values.attack === undefined ? undefined : new Alerts(rules, lists);
+    screen.begin(service.baseUrl, file, alerts);
+    await using page = alerts && new PageServer(() => screen.shownOf(alerts));
+    if (page) screen.say(`What an analyst sees: ${await page.listen()}`);
     const showing = screen.show(config, stop).catch((thrown: unknown) => over.abort(thrown));
     const options = { config, version, expectState: false, lockWait: 5_000, clock: systemClock, random: systemRandom, log: logs.root };
     try {

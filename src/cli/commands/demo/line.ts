@@ -5,7 +5,7 @@ import { cut } from '../../../report/text-table.ts';
 /** The parts of an event (ECS, docs/formats.md) that the line shows. */
 export interface Denial {
   readonly '@timestamp': string;
-  readonly event: { readonly reason?: string; readonly created: string };
+  readonly event: { readonly reason?: string; readonly code?: string; readonly created: string };
   readonly user?: { readonly email?: string; readonly id?: string };
   readonly file?: { readonly name?: string };
 }
@@ -23,23 +23,35 @@ const reasonLongest = 35;
  * @param mark  colours the word
  * @param width  columns of the terminal
  */
-export function denialLine(
-  { '@timestamp': at, event, user, file }: Denial,
-  mark = (word: string): string => word,
-  width: number = narrowest,
-): string {
-  const seconds = (Date.parse(event.created) - Date.parse(at)) / 1000;
-  const delay = seconds < 60 ? `${seconds.toFixed(1)} s` : `${Math.round(seconds / 60)} min`;
+export function denialLine(denial: Denial, mark = (word: string): string => word, width: number = narrowest): string {
+  const parts = eventParts(denial);
   const columns = Math.min(widest, Math.max(narrowest, width));
-  const reason = printable(event.reason ?? 'no reason given').padEnd(columns === widest ? reasonLongest : reasonLeast);
+  const reason = parts.reason.padEnd(columns === widest ? reasonLongest : reasonLeast);
   const left = Math.max(0, columns - fixed - reason.length);
   const forWho = Math.floor(left / 2);
-  const who = printable(user?.email ?? user?.id ?? '-').replace(/@.*/, '@…');
-  const what = printable(file?.name ?? '-');
+  const who = parts.who.replace(/@.*/, '@…');
   return [
-    `${at.slice(11, 19)} ${mark('DENIED')} ${reason}`,
+    `${parts.time} ${mark('DENIED')} ${reason}`,
     cut(who, forWho).padEnd(forWho),
-    cut(what, left - forWho).padEnd(left - forWho),
-    delay,
+    cut(parts.file, left - forWho).padEnd(left - forWho),
+    parts.delay,
   ].join('  ');
+}
+
+/** The texts of an event, without control characters. */
+export function eventParts({
+  '@timestamp': at,
+  event,
+  user,
+  file,
+}: Denial): Readonly<Record<'time' | 'what' | 'reason' | 'who' | 'file' | 'delay', string>> {
+  const seconds = (Date.parse(event.created) - Date.parse(at)) / 1000;
+  return {
+    time: at.slice(11, 19),
+    what: printable(event.code ?? '-').replaceAll(':', ' '),
+    reason: printable(event.reason ?? 'no reason given'),
+    who: printable(user?.email ?? user?.id ?? '-'),
+    file: printable(file?.name ?? '-'),
+    delay: seconds < 60 ? `${seconds.toFixed(1)} s` : `${Math.round(seconds / 60)} min`,
+  };
 }

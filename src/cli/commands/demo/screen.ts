@@ -18,7 +18,8 @@ import { openStore } from '../../../sink/archive/open-store.ts';
 import type { ArchiveSettings } from '../../../sink/archive/settings.ts';
 import { version } from '../../../disk/version.ts';
 import type { Alerts } from './alerts.ts';
-import { denialLine, type Denial } from './line.ts';
+import { denialLine, eventParts, type Denial } from './line.ts';
+import type { Shown } from './page.ts';
 import { usesColor, widthOf, type Io } from '../../io.ts';
 import { byId } from '../../not-found.ts';
 import { wrapped } from '../../../report/text-table.ts';
@@ -31,6 +32,7 @@ type ShownEvent = Denial & { readonly event: { readonly outcome: string } };
 const lookMs = 250;
 /** Denials shown in each interval of `lookMs`, so that they stay readable. The demo counts the others. */
 const linesPerLook = 1;
+const eventsOnPage = 12;
 const ledgerEveryMs = 10_000;
 const windowsShown = 8;
 
@@ -39,6 +41,8 @@ export class DemoScreen {
   readonly #directory: string;
   readonly #color: boolean;
   #alerts: Alerts | undefined;
+  #newest: Shown['newest'] = [];
+  #hasEnded = false;
 
   constructor(io: Io, directory: string) {
     this.#io = io;
@@ -105,6 +109,7 @@ export class DemoScreen {
       for (const denial of denials.slice(-linesPerLook)) {
         this.say(denialLine(denial, (word) => this.#red(word), widthOf(this.#io.stdout)));
       }
+      this.#newest = [...events.map(shownEvent).reverse(), ...this.#newest].slice(0, eventsOnPage);
       this.#showAlerts(this.#alerts?.add(events) ?? []);
       if (systemClock.monotonic() >= ledgerAt) {
         ledgerAt = systemClock.monotonic() + ledgerEveryMs;
@@ -115,7 +120,12 @@ export class DemoScreen {
     }
   }
 
+  shownOf(alerts: Alerts): Shown {
+    return { findings: alerts.findings(), newest: this.#newest, hasEnded: this.#hasEnded };
+  }
+
   end(config: Config): void {
+    this.#hasEnded = true;
     this.#showLedger(config, 0);
     if (this.#alerts) this.#showAlerts([...this.#alerts.end(), '']);
   }
@@ -174,6 +184,8 @@ export class DemoScreen {
     return this.#color ? `\u001b[31m${text}\u001b[0m` : text;
   }
 }
+
+const shownEvent = (event: ShownEvent): Shown['newest'][number] => ({ ...eventParts(event), isDenied: event.event.outcome === 'failure' });
 
 /** The complete lines after `offset`, and the offset of the next. */
 async function newLines(path: string, offset: number): Promise<{ lines: string[]; next: number }> {
