@@ -137,6 +137,27 @@ export function firingsOf({ events, ledger, lists, from, to }: Weeks): ReadonlyM
   );
 }
 
+/**
+ * What a SOC would call too loud, each with its numbers: a rule of severity high more than twice in the four weeks, one of severity medium
+ * more than once in a week, all rules together more than three times on a day.
+ */
+export function overBars(firings: ReadonlyMap<string, readonly number[]>, from: number): readonly string[] {
+  const alerting = rules.filter(({ isBuildingBlock }) => !isBuildingBlock);
+  const counts = (times: readonly number[], length: number): number[] =>
+    Array.from({ length: shownDays / length }, (_, i) => times.filter((at) => Math.floor((at - from) / (length * day)) === i).length);
+  const perRule = alerting.flatMap(({ id, severity }) => {
+    const times = firings.get(id) ?? [];
+    const weeks = counts(times, 7);
+    const isOver = (severity === 'high' && times.length > 2) || (severity === 'medium' && Math.max(...weeks) > 1);
+    return isOver ? [`${id} (${severity}): ${weeks.join(', ')} by week`] : [];
+  });
+  const perDay = counts(
+    alerting.flatMap(({ id }) => firings.get(id) ?? []),
+    1,
+  );
+  return [...perRule, ...perDay.flatMap((count, i) => (count > 3 ? [`day ${String(i + 1)}: ${String(count)} alerts`] : []))];
+}
+
 /** A row a rule: severity, firings in all, and on each day. */
 export function firingsText(firings: ReadonlyMap<string, readonly number[]>, from: number): string {
   const perDay = (times: readonly number[]): number[] =>
