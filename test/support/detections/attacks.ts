@@ -9,6 +9,8 @@ export interface Attack {
   readonly severity: 'medium' | 'high';
   readonly actions: readonly CompanyAction[];
   readonly near: readonly CompanyAction[];
+  /** In what `near` differs. */
+  readonly nearMiss: string;
   /** Of an attack on the trail itself. */
   readonly ledger?: readonly DetectionEvent[];
   readonly nearLedger?: readonly DetectionEvent[];
@@ -79,6 +81,7 @@ export function attacksOn(company: Company, at: number): readonly Attack[] {
   return [
     {
       name: '1 search: 6 files denied in 5 minutes',
+      nearMiss: '4 files',
       rule: 'open-denied-many-files',
       severity: 'high',
       actions: act(noAccess, { times: 6, every: minute, file: files('a') }),
@@ -86,6 +89,7 @@ export function attacksOn(company: Company, at: number): readonly Attack[] {
     },
     {
       name: '2 harvest: 30 files opened in 8 minutes',
+      nearMiss: '30 files in 20 minutes',
       rule: 'opened-many',
       severity: 'high',
       actions: act(opened, { times: 30, every: 16_000, file: files('a') }),
@@ -93,6 +97,7 @@ export function attacksOn(company: Company, at: number): readonly Attack[] {
     },
     {
       name: '3 slow harvest: 200 files in 10 hours',
+      nearMiss: '60 files',
       rule: 'opened-many-day',
       severity: 'medium',
       actions: act(opened, { times: 200, every: 3 * minute, file: files('a') }),
@@ -100,6 +105,7 @@ export function attacksOn(company: Company, at: number): readonly Attack[] {
     },
     {
       name: '3 slow harvest, against the own fortnight',
+      nearMiss: '20 files',
       rule: 'opened-above-average',
       severity: 'medium',
       actions: act(opened, { times: 90, every: 6 * minute, file: files('a') }),
@@ -107,6 +113,7 @@ export function attacksOn(company: Company, at: number): readonly Attack[] {
     },
     {
       name: '4 denied, granted by a stranger, opened',
+      nearMiss: 'the owner granted access',
       rule: 'denied-changed-opened',
       severity: 'medium',
       actions: [...act(noAccess), ...act(shared, { after: 10 * minute, who: () => other }), ...act(opened, { after: 20 * minute })],
@@ -114,6 +121,7 @@ export function attacksOn(company: Company, at: number): readonly Attack[] {
     },
     {
       name: '5 an administrator grants himself access',
+      nearMiss: 'another user opens the file',
       rule: 'control-changed-then-opened',
       severity: 'high',
       actions: [...act(shared), ...act(opened, { after: 5 * minute })],
@@ -121,6 +129,7 @@ export function attacksOn(company: Company, at: number): readonly Attack[] {
     },
     {
       name: '6 takes ownership, and opens',
+      nearMiss: 'the new owner does not open it',
       rule: 'control-changed-then-opened',
       severity: 'high',
       actions: [...act(ownerChanged, { of: () => mallory }), ...act(opened, { after: 5 * minute, of: () => mallory })],
@@ -128,6 +137,7 @@ export function attacksOn(company: Company, at: number): readonly Attack[] {
     },
     {
       name: '7 access windows of 50 files in 10 minutes',
+      nearMiss: '9 files',
       rule: 'access-window-changed-many',
       severity: 'medium',
       actions: act(windowChanged, { times: 50, every: 12_000, file: files('a') }),
@@ -135,6 +145,7 @@ export function attacksOn(company: Company, at: number): readonly Attack[] {
     },
     {
       name: '8 revocation of 30 files',
+      nearMiss: '15 files',
       rule: 'revocation-changed-many',
       severity: 'medium',
       actions: act(revocation, { times: 30, every: minute, file: files('a') }),
@@ -142,6 +153,7 @@ export function attacksOn(company: Company, at: number): readonly Attack[] {
     },
     {
       name: '9 ransom: 500 files protected in 10 minutes',
+      nearMiss: '80 files',
       rule: 'protected-many',
       severity: 'high',
       actions: act(protectedFile, { times: 500, every: 1_200, file: files('a') }),
@@ -149,6 +161,7 @@ export function attacksOn(company: Company, at: number): readonly Attack[] {
     },
     {
       name: '10 service account outside its hours',
+      nearMiss: 'within its hours',
       rule: 'service-account-outside',
       severity: 'medium',
       actions: act(opened, { who: batch, network: batchHost }),
@@ -156,6 +169,7 @@ export function attacksOn(company: Company, at: number): readonly Attack[] {
     },
     {
       name: '10 service account on another host',
+      nearMiss: 'on its own host',
       rule: 'service-account-outside',
       severity: 'medium',
       actions: act(opened, { who: batch, after: night }),
@@ -163,6 +177,7 @@ export function attacksOn(company: Company, at: number): readonly Attack[] {
     },
     {
       name: '11 known user, new machine and provider',
+      nearMiss: 'new provider, known machine',
       rule: 'new-machine-and-provider',
       severity: 'medium',
       actions: act(opened, { network: { machineName: 'UNKNOWN-1', serviceProvider: 'Strange Net' } }),
@@ -170,6 +185,7 @@ export function attacksOn(company: Company, at: number): readonly Attack[] {
     },
     {
       name: '12 Zürich, 20 minutes later São Paulo',
+      nearMiss: '14 hours later',
       rule: 'far-apart',
       severity: 'high',
       actions: [...act(opened), ...act(opened, { after: 20 * minute, network: abroad })],
@@ -177,6 +193,7 @@ export function attacksOn(company: Company, at: number): readonly Attack[] {
     },
     {
       name: '13 one file opened by 40 users in 10 minutes',
+      nearMiss: '15 users',
       rule: 'file-opened-by-many',
       severity: 'medium',
       actions: act(opened, { times: 40, every: 15_000, who: each }),
@@ -184,6 +201,7 @@ export function attacksOn(company: Company, at: number): readonly Attack[] {
     },
     {
       name: '14 one file denied to 30 users',
+      nearMiss: '8 users',
       rule: 'file-denied-to-many',
       severity: 'medium',
       actions: act(noAccess, { times: 30, every: minute, who: each }),
@@ -191,6 +209,7 @@ export function attacksOn(company: Company, at: number): readonly Attack[] {
     },
     {
       name: '15 denied in an excluded country',
+      nearMiss: '3 files denied without access',
       rule: 'open-denied-country',
       severity: 'medium',
       actions: act(inExcluded, { times: 3, every: minute, file: files('a') }),
@@ -198,6 +217,7 @@ export function attacksOn(company: Company, at: number): readonly Attack[] {
     },
     {
       name: '16 a leaver tries 4 files after the revocation',
+      nearMiss: '4 other files',
       rule: 'revoked-then-denied',
       severity: 'medium',
       actions: [
@@ -211,6 +231,7 @@ export function attacksOn(company: Company, at: number): readonly Attack[] {
     },
     {
       name: '17 25 files shared with a group',
+      nearMiss: '15 files',
       rule: 'authorized-many',
       severity: 'medium',
       actions: act(sharedWithGroup, { times: 25, every: minute, file: files('a') }),
@@ -218,6 +239,7 @@ export function attacksOn(company: Company, at: number): readonly Attack[] {
     },
     {
       name: '18 denied three times, then opened',
+      nearMiss: 'denied twice',
       rule: 'open-denied-then-allowed',
       severity: 'medium',
       actions: [...act(noAccess, { times: 3, every: minute }), ...act(opened, { after: 10 * minute })],
@@ -225,6 +247,7 @@ export function attacksOn(company: Company, at: number): readonly Attack[] {
     },
     {
       name: '19 owner of 8 files changed',
+      nearMiss: '4 files',
       rule: 'owner-changed-many',
       severity: 'high',
       actions: act(ownerChanged, { times: 8, every: 3 * minute, file: files('a') }),
@@ -232,6 +255,7 @@ export function attacksOn(company: Company, at: number): readonly Attack[] {
     },
     {
       name: '20 files of 15 owners in an hour',
+      nearMiss: '15 files of one owner',
       rule: 'opened-of-many-owners',
       severity: 'medium',
       actions: act(opened, { times: 15, every: 3.9 * minute, file: files('a'), of: each }),
@@ -239,6 +263,7 @@ export function attacksOn(company: Company, at: number): readonly Attack[] {
     },
     {
       name: 'the trail has a gap',
+      nearMiss: 'every window proven',
       rule: 'trail-broken',
       severity: 'high',
       actions: [],
@@ -248,6 +273,7 @@ export function attacksOn(company: Company, at: number): readonly Attack[] {
     },
     {
       name: 'the trail is silent',
+      nearMiss: 'a proof every 15 minutes',
       rule: 'no-proof',
       severity: 'high',
       actions: [],

@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import { evaluate } from '../../../src/detections/evaluate.ts';
 import type { CompanyAction } from '../../../src/reference/activity/company.ts';
@@ -26,7 +27,7 @@ function alertsOf(rule: (typeof rules)[number], actions: readonly CompanyAction[
 }
 
 // promise: Each of twenty attacks on protected files raises an alert amid everyday work, and what nearly is one raises none.
-describe.each(attacks)('$name', ({ name, rule: id, severity, actions, near, ledger, nearLedger }) => {
+describe.each(attacks)('$name', ({ name, rule: id, severity, actions, near, nearMiss, ledger, nearLedger }) => {
   const rule = rules.find((each) => each.id === id);
   test('raises its alert, of its severity', () => {
     if (!rule) throw new Error(`no rule ${id}`);
@@ -34,7 +35,7 @@ describe.each(attacks)('$name', ({ name, rule: id, severity, actions, near, ledg
     expect(rule.severity).toBe(severity);
     expect(at).toBeDefined();
     const from = Math.min(...actions.map((action) => action.at), ...(ledger ?? []).map((event) => event.at), Infinity);
-    rows.push(`${name} | ${id} | ${severity} | ${String(Math.round(((at ?? 0) - from) / 1000))} s`);
+    rows.push(`| ${name} | \`${id}\` | ${severity} | ${String(Math.round(((at ?? 0) - from) / 1000))} | ${nearMiss} |`);
   });
   test('stays quiet for the near miss', () => {
     if (!rule) throw new Error(`no rule ${id}`);
@@ -51,7 +52,12 @@ test('the fields of the background are those of the documents that the sinks get
   expect(shown(documents)).toEqual(shown(actions.map((action, i) => eventOfAction(action, i + 1))));
 });
 
-test('the table of attacks is printed', () => {
-  process.stdout.write(`attack | rule | severity | from the first event to the alert\n${rows.join('\n')}\n`);
+test('docs/denials.md has this table of attacks', () => {
+  const path = new URL('../../../docs/denials.md', import.meta.url);
+  const head = '| attack | rule | severity | seconds to the alert | near miss, without an alert |\n|---|---|---|---|---|\n';
+  const text = readFileSync(path, 'utf8');
+  const found = text.split(head)[1]?.split('\n\n')[0];
+  process.stdout.write(`${head}${rows.join('\n')}\n`);
   expect(rows).toHaveLength(attacks.length);
+  expect(found).toBe(rows.join('\n'));
 });
