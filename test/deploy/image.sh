@@ -177,7 +177,8 @@ sleep "${REST_SECONDS:-150}"
 # Files: the program text of Node, which the kernel shares between processes and may drop.
 shared() { awk -v field="^$1:" '$0 ~ field { print int($2 / 1024) }' "/proc/$(child "$parent")/smaps_rollup"; }
 printf 'memory at rest: own %s MiB, files %s MiB, proportional (Pss) %s MiB\n' "$(memory RssAnon)" "$(memory RssFile)" "$(shared Pss)"
-at_most 'resident memory at rest' "$(memory VmRSS)" 110 MiB
+# It moves by 3 MiB between two collections.
+at_most 'resident memory at rest' "$(memory VmRSS)" 115 MiB
 for command in status 'ledger --format html' 'gaps list' 'sinks list' 'sources list' 'operations list' 'dead-letters list' 'backfill list'; do
   # 3: the first windows are not proven yet.
   # shellcheck disable=SC2086
