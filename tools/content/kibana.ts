@@ -254,15 +254,15 @@ function setupOf({ dataset, detect, exceptions }: Rule): string {
   const list = detect.kind === 'single' ? detect.where.find(({ outside }) => outside !== undefined)?.outside : undefined;
   return [
     dataset === 'ledger'
-      ? 'The rule reads the ledger events of a sink elasticsearch with "ledger: true".'
-      : 'The rule reads the events of a sink elasticsearch.',
+      ? 'The rule reads the ledger events that Waybill sends by a sink of type elasticsearch with "ledger: true".'
+      : 'The rule reads the events that Waybill sends by a sink of type elasticsearch.',
     '"waybill setup elasticsearch" installs the mapping, and the pipeline that sets event.ingested.',
     ...(detect.kind === 'distance' ? ['It needs latLong in the records, and Elasticsearch 8.15 or later.'] : []),
     ...(list === undefined ? [] : [listSetup(lookupIndexOf(list))]),
     ...(Object.keys(exceptions).length === 0
       ? []
       : [
-          `Exceptions: add items to the shared exception lists ${[...new Set(Object.values(exceptions))].map((one) => `"${idOf(one)}"`).join(' and ')}.`,
+          `Exceptions: add items to the shared exception list ${[...new Set(Object.values(exceptions))].map((one) => `"${idOf(one)}"`).join(' or ')}.`,
         ]),
   ].join('\n\n');
 }

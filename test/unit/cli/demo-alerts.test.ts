@@ -33,6 +33,7 @@ test('the 25th file within ten minutes raises the alert, once, also when files a
     expect.stringMatching(/^ {2}Means: \S/) as string,
     expect.stringMatching(/^ {2}Next: {2}\S/) as string,
     expect.stringMatching(/^ {2}Next: {2}\S/) as string,
+    expect.stringMatching(/^ {2}Next: {2}\S/) as string,
     '',
   ]);
   expect(alerts.add([opened(26, 250)])).toEqual([]);

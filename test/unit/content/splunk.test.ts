@@ -375,9 +375,10 @@ describe('the saved searches', () => {
     ]);
   });
 
-  test('unexpected finds a new reason', () => {
+  test('unexpected finds a new reason and an unreadable time', () => {
     const { run } = spl(searchOf('unexpected'));
     expect(run([eventOf({ ...poorest, resultReason: 'NewReason' }), eventOf(poorest)])).toHaveLength(1);
+    expect(run([eventOf({ ...poorest, logTimestamp: '0001-01-01T00:00:00Z' })])).toHaveLength(1);
   });
 });
 
