@@ -2,6 +2,7 @@
  * Records for tests: the combinations of action, result and reason, with the meaning that docs/formats.md gives
  * each row, written a second time, and records in each form that permissions cause.
  */
+import type { FieldPath } from '../../../src/record/fields.ts';
 import type { NormalizeSettings } from '../../../src/normalize/normalizer.ts';
 import type { ReceivedRecord } from '../../../src/record/event.ts';
 import { identify } from '../../../src/record/identity.ts';
@@ -59,7 +60,7 @@ export const network = {
   serviceProvider: 'Example ISP',
   latLong: '12.5,-0.25',
   address: 'Example street 1',
-};
+} satisfies { [Path in FieldPath as Path extends `userNetwork.${infer Name}` ? Name : never]: string };
 
 const personal = {
   userLastNameFirstName: 'User,Example',

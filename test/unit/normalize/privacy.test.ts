@@ -4,7 +4,7 @@ import { formats } from '../../../src/encode/index.ts';
 import { normalizer } from '../../../src/normalize/normalizer.ts';
 import { keyMissing, type Privacy, type PrivacyAction } from '../../../src/normalize/privacy.ts';
 import { privacySettings } from '../../../src/normalize/settings.ts';
-import type { FieldPath } from '../../../src/record/fields.ts';
+import type { FieldPath, meaningFields } from '../../../src/record/fields.ts';
 import { fullest, recordOf, settings } from '../../support/normalize/records.ts';
 import type { EcsEvent } from '../../../src/record/event.ts';
 import { encoder } from '../../support/encode/texts.ts';
@@ -14,7 +14,7 @@ const key = 'a key of the tests, 32 characters';
 const actions: readonly PrivacyAction[] = ['drop', 'mask', 'pseudonymize'];
 
 /** A unique value for each field that a rule can name, with its possible derived forms. */
-const markers: Readonly<Partial<Record<FieldPath, readonly string[]>>> = {
+const markers: Readonly<Record<Exclude<FieldPath, (typeof meaningFields)[number] | 'userNetwork'>, readonly string[]>> = {
   userId: ['marker-user-id'],
   payloadId: ['marker-payload-id'],
   payloadName: ['Marker payload.docx', 'docx'],
