@@ -5,6 +5,7 @@ import type { Config } from '../../../src/config/load.ts';
 import { changesBetween, isEmpty } from '../../../src/config/changes.ts';
 import type { Changes } from '../../../src/config/changes.ts';
 import { load, temporaryDirectory } from '../../support/config/loading.ts';
+import { settings } from '../../support/config/settings-table.ts';
 
 interface Parts {
   readonly top?: string;
@@ -73,6 +74,35 @@ test.each(cases)('%s', async (_name, parts, expected) => {
   const back = changesBetween(await configOf(parts), await configOf({}));
   expect(back.sinks).toEqual({ ...changes.sinks, added: changes.sinks.removed, removed: changes.sinks.added });
 });
+
+test('a reload notices a change of each setting', async () => {
+  const before = await configOf({ more: '  - { id: three, type: stdout }' });
+  const names = settings().map(({ name }) => name);
+  // `include` brings sources and sinks, which are compared themselves.
+  const leaves = names.filter(
+    (name) => name !== 'include' && !names.some((other) => /^[.[]/.test(other.slice(name.length)) && other.startsWith(name)),
+  );
+  expect(leaves).toContain('journal.maxSize');
+  for (const name of leaves) {
+    const path = name.replaceAll('[]', '.0').split('.');
+    // The settings of one type of sink are in a group of their own.
+    const isOwn = path[0] === 'sinks' && before.sinks[0]?.definition.config.shape[path[2] ?? ''] !== undefined;
+    const changes = changesBetween(before, withOther(before, isOwn ? path.toSpliced(2, 0, 'settings') : path));
+    expect(changes, name).not.toEqual(same);
+    if (path[1] === '0') continue;
+    expect(
+      [...changes.settings, ...changes.restart].filter((shown) => `${name}.`.startsWith(`${shown}.`)),
+      name,
+    ).not.toEqual([]);
+  }
+});
+
+function withOther(value: unknown, [key, ...rest]: readonly string[]): Config {
+  if (key === undefined) return 'another value' as unknown as Config;
+  const old = { ...(value as Readonly<Record<string, unknown>>) };
+  const changed = { ...old, [key]: withOther(old[key], rest) };
+  return (Array.isArray(value) ? Object.values(changed) : changed) as unknown as Config;
+}
 
 test('a source is removed: a sink that requests every source starts again, another sink does not', async () => {
   const without = (await load(textOf({}).replace(source('a', ''), ''))).config;
