@@ -90,7 +90,7 @@ async function start(shown = many, gaps: readonly object[] = []): Promise<string
     { listen: '127.0.0.1:0' },
     {
       ...{ snapshot: () => shown, ledger: empty, operations: empty, metricsText: () => Promise.resolve('') },
-      gaps: () => Promise.resolve({ type: 'application/json', text: JSON.stringify({ gaps }) }),
+      gaps: () => Promise.resolve({ type: 'application/json', text: JSON.stringify({ gaps, inDoubt: [], accepted: [] }) }),
       ...{ log: { write: () => undefined }, clock: { now: () => now / 1000, monotonic: () => 0, sleep: () => Promise.resolve() } },
       overview: () => Promise.resolve(made),
     },

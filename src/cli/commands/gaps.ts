@@ -4,7 +4,7 @@ import { loadConfig, type Config } from '../../config/load.ts';
 import type { StateSettings } from '../../config/state-settings.ts';
 import { parseInstant } from '../../settings/units.ts';
 import { WaybillError } from '../../errors/errors.ts';
-import { gapsOf, type Gap } from '../../journal/queries/gaps.ts';
+import { gapsOf, type GapLists, type ListedWindow } from '../../journal/queries/gaps.ts';
 import { counted } from '../../report/format-time.ts';
 import { adminOptions, adminServer } from '../admin-client.ts';
 import { defineCommand, subcommand } from '../command.ts';
@@ -16,7 +16,7 @@ import { readState, settingsFor, stateOptions } from '../state-access.ts';
 
 const source = { source: text('ID', 'only this source') };
 const listOptions = { ...source, ...jsonOption, ...stateOptions, ...adminOptions };
-const windowOptions = { ...source, all: toggle('every open gap') };
+const windowOptions = { ...source, all: toggle('every gap and every window in doubt') };
 const windows = { name: 'WINDOW…', help: 'start of a window, as list shows it' };
 
 export const command = defineCommand({
@@ -72,16 +72,15 @@ async function choose(
   { config: file, source: id, all }: WindowValues,
   io: Io,
   given: readonly string[],
-): Promise<{ config: Config; gaps: Gap[] }> {
+): Promise<{ config: Config; gaps: ListedWindow[] }> {
   const { config } = await loadConfig(file, io.env, { requireSecrets: false });
-  const known = localGaps(config, id);
-  return { config, gaps: chosen(verb, known, given, all) };
+  return { config, gaps: chosen(verb, localGaps(config, id), given, all) };
 }
 
 async function change(
   verb: 'retry' | 'accept',
   config: Config,
-  gaps: readonly Gap[],
+  gaps: readonly ListedWindow[],
   values: OperationValues,
   evidence: string | undefined,
   io: Io,
@@ -109,9 +108,9 @@ async function change(
   return 0;
 }
 
-/** The open gaps that the arguments select. */
-function chosen(verb: string, gaps: readonly Gap[], names: readonly string[], all: boolean): Gap[] {
-  const open = gaps.filter(({ state }) => state !== 'accepted');
+/** The gaps and windows in doubt that the arguments select. */
+function chosen(verb: string, { gaps, inDoubt, accepted }: GapLists, names: readonly string[], all: boolean): ListedWindow[] {
+  const open = [...gaps, ...inDoubt];
   if (all && names.length > 0) throw new WaybillError('usage', 'cannot combine --all with windows');
   if (all) {
     if (open.length === 0) throw new WaybillError('usage', `cannot ${verb}: there are no open gaps`);
@@ -122,7 +121,7 @@ function chosen(verb: string, gaps: readonly Gap[], names: readonly string[], al
     const at = parseInstant(name);
     if (at === undefined)
       throw new WaybillError('usage', `cannot read the window "${name}": not a start time such as 2026-08-14T02:00:00Z`);
-    const found = gaps.filter(({ from }) => parseInstant(from) === at);
+    const found = [...open, ...accepted].filter(({ from }) => parseInstant(from) === at);
     const [gap, second] = found;
     if (!gap) throw new WaybillError('usage', `cannot find a gap that starts at ${name}; see waybill gaps list`);
     if (second)
@@ -130,8 +129,7 @@ function chosen(verb: string, gaps: readonly Gap[], names: readonly string[], al
         'usage',
         `cannot select the window that starts at ${name}: several sources have one; pass --source ${found.map((each) => each.source).join('|')}`,
       );
-    if (gap.state === 'accepted')
-      throw new WaybillError('usage', `cannot ${verb} the window that starts at ${name}: it is already accepted`);
+    if (accepted.includes(gap)) throw new WaybillError('usage', `cannot ${verb} the window that starts at ${name}: it is already accepted`);
     return gap;
   });
   if (verb !== 'accept') return named;
@@ -142,19 +140,22 @@ function chosen(verb: string, gaps: readonly Gap[], names: readonly string[], al
 async function list(values: ValuesOf<typeof listOptions>, io: Io): Promise<number> {
   const { source: id, json } = values;
   const server = adminServer(values, io.env);
-  const gaps = server
-    ? (await server.get<{ readonly gaps: readonly Gap[] }>('/gaps', { gaps: 'objects' }, { source: id })).gaps
+  const lists = server
+    ? await server.get<GapLists>('/gaps', { gaps: 'objects', inDoubt: 'objects', accepted: 'objects' }, { source: id })
     : localGaps((await settingsFor(values, io)).settings, id);
-  if (json) printJson(io, { gaps });
-  else if (gaps.length === 0) io.stdout.write('no gaps\n');
+  const states = { gap: lists.gaps, 'in doubt': lists.inDoubt, accepted: lists.accepted };
+  const rows = Object.entries(states).flatMap(([state, windows]) =>
+    windows.map((each) => [each.source, each.from, each.to, state, each.nextTry ?? '-', reasonText(each)]),
+  );
+  if (json) printJson(io, lists);
+  else if (rows.length === 0) io.stdout.write('no gaps\n');
   else {
-    const rows = gaps.map((gap) => [gap.source, gap.from, gap.to, gap.state, gap.nextTry ?? '-', reasonText(gap)]);
     printTable(io, ['SOURCE', 'FROM', 'TO', 'STATE', 'NEXT RETRY', 'REASON'], rows);
   }
   return 0;
 }
 
-function localGaps(settings: Pick<StateSettings, 'dataDir' | 'sources'>, id: string | undefined): Gap[] {
+function localGaps(settings: Pick<StateSettings, 'dataDir' | 'sources'>, id: string | undefined): GapLists {
   return readState(settings, (db) => {
     assertKnownSource(id, settings, db);
     return gapsOf(db, id);
@@ -162,7 +163,7 @@ function localGaps(settings: Pick<StateSettings, 'dataDir' | 'sources'>, id: str
 }
 
 /** The code first, as docs/operations.md lists it; then the message, or both counts. */
-function reasonText({ reason, message, total, received }: Gap): string {
+function reasonText({ reason, message, total, received }: ListedWindow): string {
   const numbers = `received ${received}, the service counted ${total ?? 'nothing'}`;
   return `${reason ?? 'gap'}: ${message === null || message === '' ? numbers : message}`;
 }

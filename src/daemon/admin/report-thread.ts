@@ -63,7 +63,7 @@ function* ledger(
 }
 
 function list(db: Connection, order: Exclude<ReportOrder, { kind: 'ledger' }>): LedgerDocument {
-  const value = order.kind === 'gaps' ? { gaps: gapsOf(db, order.source) } : { operations: operationList(db, order.from, order.to) };
+  const value = order.kind === 'gaps' ? gapsOf(db, order.source) : { operations: operationList(db, order.from, order.to) };
   return { type: 'application/json; charset=utf-8', chunks: joined([jsonChunks(value), '\n'], '') };
 }
 

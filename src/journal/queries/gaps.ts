@@ -1,11 +1,11 @@
-/** The windows that are not proven, as `gaps list --json` prints them. Reads only the database. */
+/** The windows that need attention or were accepted, as `gaps list --json` prints them. Reads only the database. */
 import type { Database } from 'better-sqlite3';
 import { parseTimestamp } from '../../record/timestamp.ts';
 import { suspendedTogether } from './suspensions.ts';
 import { openLedgerReport } from './ledger.ts';
 
 /** Times are RFC 3339. */
-export interface Gap {
+export interface ListedWindow {
   readonly source: string;
   readonly from: string;
   readonly to: string;
@@ -23,17 +23,23 @@ export interface Gap {
   readonly together: boolean;
 }
 
-/** Gaps, accepted gaps and proven windows in doubt, sorted by source and start. */
-export function gapsOf(db: Database, source?: string): Gap[] {
+/** The windows that status, metrics and ledger count under the same names. Each list is sorted by source and start. */
+export interface GapLists {
+  readonly gaps: ListedWindow[];
+  readonly inDoubt: ListedWindow[];
+  readonly accepted: ListedWindow[];
+}
+
+export function gapsOf(db: Database, source?: string): GapLists {
   const suspended = suspendedTogether(db);
   const isSuspended = (id: string, from: string): boolean => suspended.get(id)?.has(parseTimestamp(from)?.us ?? NaN) ?? false;
   using report = openLedgerReport(db, { source });
-  const gaps: Gap[] = [];
+  const lists: GapLists = { gaps: [], inDoubt: [], accepted: [] };
   for (const { id, windows } of report.sources) {
     for (const { from, to, state, reason, message, total, received, records: inWindow, nextRecount } of windows) {
       const together = isSuspended(id, from) && state !== 'accepted' && reason !== 'shrunk';
       if (state !== 'gap' && state !== 'accepted' && reason !== 'reread' && !together) continue;
-      gaps.push({
+      lists[state === 'gap' ? 'gaps' : state === 'accepted' ? 'accepted' : 'inDoubt'].push({
         source: id,
         from,
         to,
@@ -48,5 +54,5 @@ export function gapsOf(db: Database, source?: string): Gap[] {
       });
     }
   }
-  return gaps;
+  return lists;
 }

@@ -40,8 +40,9 @@ async function held(): Promise<{ readonly call: (...args: string[]) => Promise<s
 
 test('list shows every window that a suspension lists', async () => {
   const { call } = await held();
-  const { gaps } = JSON.parse(await call('list', '--json')) as { gaps: { from: string; reason: string; together: boolean }[] };
-  expect(gaps.map((gap) => [gap.from, gap.reason, gap.together])).toEqual([0, 2, 3].map((i) => [nameOf(i), 'reread', true]));
+  const inDoubt = [0, 2, 3].map((i) => ({ from: nameOf(i), reason: 'reread', together: true }));
+  expect(JSON.parse(await call('list', '--json'))).toMatchObject({ gaps: [], inDoubt, accepted: [] });
+  expect(await call('list')).toMatch(/^(?:SOURCE.*\n)(?:production +\S+ +\S+ +in doubt .*\n){3}$/);
 });
 
 test('accepting any one of them accepts all', async () => {
@@ -54,7 +55,9 @@ test('accepting any one of them accepts all', async () => {
     ['accepted', 'reread'],
     ['accepted', 'reread'],
   ]);
-  expect(JSON.parse(await call('list', '--json'))).toMatchObject({ gaps: Array(3).fill({ state: 'accepted', together: false }) });
+  expect(JSON.parse(await call('list', '--json'))).toMatchObject({
+    ...{ gaps: [], inDoubt: [], accepted: Array(3).fill({ state: 'accepted', together: false }) },
+  });
 });
 
 test('list states the reason: the numbers received and counted', async () => {

@@ -83,12 +83,12 @@ test('status, report, days, page and coverage give the same numbers; a window in
   expect(byPeriod(windows, 'day')).toMatchObject([{ counts: counted, state: 'gap', records: 10 }]);
   const shown = recentWindows(db, 10).get(source) ?? [];
   expect(shown.filter(({ isInDoubt }) => isInDoubt).map(({ from }) => from)).toEqual([at(0), at(7)]);
-  expect(gapsOf(db).map(({ state, reason }) => `${state} ${reason ?? ''}`)).toEqual([
-    'proven reread',
-    'gap reread',
-    'accepted count',
-    'proven reread',
-  ]);
+  const from = (i: number) => ({ from: new Date(at(i) / 1_000).toISOString().replace('.000Z', 'Z') });
+  expect(gapsOf(db)).toMatchObject({
+    gaps: [{ ...from(5), state: 'gap', reason: 'reread' }],
+    inDoubt: [0, 7].map((i) => ({ ...from(i), state: 'proven', reason: 'reread' })),
+    accepted: [{ ...from(6), state: 'accepted', reason: 'count' }],
+  });
 });
 
 test('a period includes the windows that overlap it, and no other', async () => {

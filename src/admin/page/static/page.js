@@ -293,7 +293,7 @@ function found(name, items, words) {
   return some;
 }
 
-/** The windows that could not be proven, from the list that `waybill gaps list` prints. @param {OverviewJson} overview */
+/** Gaps and windows in doubt, from the lists that `waybill gaps list` prints. @param {OverviewJson} overview */
 async function showGaps({ sources }) {
   const count = sources.reduce((sum, { gaps, inDoubt }) => sum + gaps + inDoubt, 0);
   byId('gaps-part').hidden = count === 0;
@@ -302,8 +302,8 @@ async function showGaps({ sources }) {
   try {
     const answer = await fetch('gaps', { cache: 'no-store', signal: AbortSignal.timeout(timeoutMs) });
     const body = /** @type {unknown} */ (await answer.json());
-    const { gaps = [] } = /** @type {{ gaps?: readonly import('./tables.js').Gap[] }} */ (body);
-    renew(byId('gaps'), [gapsTable(gaps, now())]);
+    const { gaps = [], inDoubt = [] } = /** @type {import('./tables.js').GapLists} */ (body);
+    renew(byId('gaps'), [gapsTable([...gaps, ...inDoubt], now())]);
   } catch {
     // The connection line of the page reports an unreachable daemon; the next read tries again.
     gapsRead = { at: -Infinity, count };

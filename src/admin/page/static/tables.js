@@ -156,12 +156,12 @@ function nextIn(at, now) {
   return left > 0 ? `Next attempt in ${span(left)}.` : null;
 }
 
-/** @typedef {{ readonly source: string, readonly from: string, readonly to: string, readonly state: string, readonly message: string | null, readonly total: number | null, readonly received: number, readonly nextTry: string | null }} Gap */
+/** @typedef {{ readonly source: string, readonly from: string, readonly to: string, readonly state: string, readonly message: string | null, readonly total: number | null, readonly received: number, readonly nextTry: string | null }} ListedWindow */
+/** @typedef {{ readonly gaps?: readonly ListedWindow[], readonly inDoubt?: readonly ListedWindow[] }} GapLists */
 
-/** Gaps and windows in doubt; accepted ones are in the ledger. @param {readonly Gap[]} gaps @param {number} now  ms since 1970 */
-export function gapsTable(gaps, now) {
-  const rows = gaps
-    .filter(({ state }) => state !== 'accepted')
+/** Accepted gaps are in the ledger. @param {readonly ListedWindow[]} windows @param {number} now  ms since 1970 */
+export function gapsTable(windows, now) {
+  const rows = windows
     .slice(0, maxRows)
     .flatMap(({ source, from, to, state, message, total, received, nextTry }) => [
       html(
