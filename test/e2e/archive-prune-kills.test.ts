@@ -55,6 +55,7 @@ async function killedAt(place: Place, change: number, isDone: (daemon: Daemon) =
   return (await ended) === 'SIGKILL';
 }
 
+// promise: A kill before each change by `archive prune` or `archive hold`: the archive verifies, and the command completes when run again.
 test.each(['prune', 'hold'] as const)('a kill before each change of the archive by %s', { timeout: 1_200_000 }, (name) =>
   inPlace(`archive-${name}-kills`, async (place) => {
     await archived(place);

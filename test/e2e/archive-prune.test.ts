@@ -16,6 +16,7 @@ interface Line {
   readonly record?: { readonly logTimestamp: string };
 }
 
+// promise: `archive prune` removes no line that a hold keeps, and a signed line says what was removed, by whom and why.
 test('an archive is pruned up to a time, without what a case holds, and a signed line says so', { timeout: 300_000 }, () =>
   inPlace('archive-prune', async (place) => {
     const start = ago(600_000);

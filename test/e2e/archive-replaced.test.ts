@@ -7,6 +7,7 @@ import { ago, caughtUp, configure, Daemon, settled, sourceOf } from '../support/
 import { inPlace, patience, until } from '../support/e2e-place.ts';
 import { Service } from '../support/e2e-service.ts';
 
+// promise: An archive that is replaced by an older copy stops its sink, and its records count as lost until it is back.
 test('an archive that is replaced by an older copy stops its sink, and counts as lost until it is back', { timeout: 300_000 }, () =>
   inPlace('archive-replaced', async (place) => {
     const service = await Service.start(place, '--records', '200', '--span', '9m');

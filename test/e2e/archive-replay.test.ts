@@ -13,6 +13,7 @@ import { compare, exactlyOnce, linesOf } from '../support/e2e-oracle.ts';
 import { inPlace, pause, until, patience } from '../support/e2e-place.ts';
 import { Service } from '../support/e2e-service.ts';
 
+// promise: A replay from an archive to a new sink sends each record once, also when the daemon is killed.
 test('a new sink receives each archived record once although the daemon is killed', { timeout: 300_000 }, () =>
   inPlace('fill', async (place) => {
     const service = await Service.start(place, '--records', '900', '--span', '1m');

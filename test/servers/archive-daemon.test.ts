@@ -25,6 +25,7 @@ const batch = 25;
 const patient = 300_000;
 const preload = fileURLToPath(new URL('../support/kill-at.ts', import.meta.url));
 
+// promise: `kill -9` of a daemon that archives to a bucket: each record is there once, and the archive is intact.
 test(
   `${kills} kills of the daemon: each record once in the bucket, and the archive is intact`,
   { timeout: 600_000 + kills * 60_000 },
@@ -80,6 +81,7 @@ test(
   },
 );
 
+// promise: A hold sets a legal hold on the segments in a bucket, and a prune leaves what the bucket locks.
 test(
   'a hold sets a legal hold on segments of the bucket, and prune leaves what the bucket locks',
   { timeout: 300_000 },
@@ -133,6 +135,7 @@ test(
 /** Of a program that is killed before its `change`th request that changes the bucket. */
 const killedAt = (change: number): Record<string, string> => ({ NODE_OPTIONS: `--import ${preload}`, KILL_AT: String(change) });
 
+// promise: A kill before each request of a prune, a hold or a release in a bucket: the archive verifies, and the command completes when run again.
 test(
   'a hold, a release and a prune that are killed before each request and run again: the archive verifies, and they complete',
   { timeout: 900_000 },

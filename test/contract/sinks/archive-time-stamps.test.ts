@@ -189,6 +189,7 @@ describe.skipIf(!hasOpenssl || !hasPython)('time stamps of an archive', () => {
     expect(sink.timeStamp?.lastError).toBeUndefined();
   });
 
+  // promise: A kill at each step of a time stamp of an archive: no token is requested twice for a day, and none stays unnamed.
   test('continue after a kill at every step: no token is requested twice for a day, and none stays unnamed', async () => {
     for (let steps = 0; ; steps += 1) {
       const rig = new Rig();
