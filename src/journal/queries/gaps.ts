@@ -1,20 +1,13 @@
 /** The windows that need attention or were accepted, as `gaps list --json` prints them. Reads only the database. */
 import type { Database } from 'better-sqlite3';
+import type { LedgerReportWindow } from '../../model/ledger-report.ts';
 import { parseTimestamp } from '../../record/timestamp.ts';
 import { suspendedTogether } from './suspensions.ts';
 import { openLedgerReport } from './ledger.ts';
 
 /** Times are RFC 3339. */
-export interface ListedWindow {
+export interface ListedWindow extends Pick<LedgerReportWindow, 'from' | 'to' | 'state' | 'reason' | 'message' | 'total' | 'received'> {
   readonly source: string;
-  readonly from: string;
-  readonly to: string;
-  readonly state: string;
-  readonly reason: string | null;
-  /** The reason as text: `received 14, the service counted 5`. */
-  readonly message: string | null;
-  /** The service's count; null without one. */
-  readonly total: number | null;
   readonly inWindow: number;
   /** Distinct records received for the query; compare with `total`. */
   readonly received: number;
