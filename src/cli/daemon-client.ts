@@ -64,6 +64,8 @@ async function ask(dataDir: string, path: string, timeoutMs: number, body?: stri
     const code = systemCode(thrown);
     // No socket, or the socket of a process that has ended.
     if (code === 'ENOENT' || code === 'ENOTDIR' || code === 'ECONNREFUSED') return undefined;
+    // The process ended before it answered. What an operation did by then is unknown: its error says so.
+    if (code === 'ECONNRESET' && body === undefined) return undefined;
     if (code === 'EACCES') throw forbidden(dataDir, thrown);
     if (codeOf(thrown) !== undefined) throw thrown;
     throw new WaybillError('state_unusable', `cannot query the running daemon: ${messageOf(thrown)}`, { cause: thrown });

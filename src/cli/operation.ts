@@ -97,6 +97,11 @@ function unopened(sink: SinkConfig | undefined): ReturnType<ConfiguredSinks> {
 
 const progressMs = 500;
 
+/** The present state of a replay: its sink may have a second one, of the other kind. */
+export function sameReplay(all: readonly ReplayProgress[] = [], begun: ReplayProgress): ReplayProgress | undefined {
+  return all.find(({ archive, began }) => archive === begun.archive && began === begun.began);
+}
+
 async function sendAlone(
   config: Config,
   sink: SinkConfig,
@@ -120,8 +125,8 @@ async function sendAlone(
     metrics.meters,
   );
   const timer = setInterval(() => {
-    const { replay } = configured.loop.view();
-    if (replay) progress(replay);
+    const running = configured.loop.view().replays?.find(({ state }) => state === 'running');
+    if (running) progress(running);
   }, progressMs);
   try {
     const result = await configured.loop.runOnDemand(
@@ -135,7 +140,7 @@ async function sendAlone(
         ),
       signal,
     );
-    return request.operation === 'replay' ? { ...result, replay: configured.loop.view().replay } : result;
+    return result.replay ? { ...result, replay: sameReplay(configured.loop.view().replays, result.replay) } : result;
   } finally {
     clearInterval(timer);
     logs.flush();

@@ -135,12 +135,13 @@ export class Delivery {
    * Starts or continues a replay that the state stores. A replay that cannot read its archive does not prevent another one.
    * @throws WaybillError `usage` while another replay runs, `sink_unavailable` when the loop has ended
    */
-  replay(replay: Replay): void {
+  replay(replay: Replay): ReplayProgress {
     if (this.#closed) throw this.#closed;
     if (this.#progresses().some(({ state }) => state === 'running'))
       throw new WaybillError('usage', 'cannot start a replay: a replay to this sink is already running');
-    this.#start(replay);
+    const feed = this.#start(replay);
     this.#pauses.wake();
+    return feed.progress();
   }
 
   /** Ends the replays. The sink may still receive the batch in flight. */
@@ -169,18 +170,15 @@ export class Delivery {
       ...attempts,
       timeStamp: this.#sink?.timeStamp,
       cosignatures: this.#sink?.cosignatures,
-      replay: this.#shownReplay(),
+      replays: this.#progresses(),
     };
   }
 
-  /** The replay under way, or the last one. The command that started a replay of a range reads its end before another one is shown. */
-  #shownReplay(): ReplayProgress | undefined {
-    const recently = this.#parts.clock.now() - minEndMs;
-    return this.#progresses().toSorted((a, b) => (b.ended ?? recently) - (a.ended ?? recently))[0];
-  }
-
   #progresses(): ReplayProgress[] {
-    return this.#replayFeeds().map((feed) => feed.progress());
+    const order = ({ state, ended = Infinity }: ReplayProgress): number => (state === 'failed' ? -Infinity : -ended);
+    return this.#replayFeeds()
+      .map((feed) => feed.progress())
+      .sort((a, b) => (order(a) < order(b) ? -1 : 1));
   }
 
   #replayFeeds(): ReplayFeed[] {
@@ -188,13 +186,15 @@ export class Delivery {
     return [range, archive].filter((feed) => feed !== undefined);
   }
 
-  #start(replay: Replay): void {
+  #start(replay: Replay): ReplayFeed {
     const { settings, journal, pipeline, openArchive = noArchive, clock, random, log } = this.#parts;
     const source = new ArchiveSource(openArchive);
     const parts = { id: settings.id, limit: this.#limit, acknowledger: this.#acknowledger, pauses: this.#pauses };
     const retryPolicy = new RetryPolicy(clock, random);
     void this.#replays[replay.kind]?.[Symbol.asyncDispose]();
-    this.#replays[replay.kind] = new ReplayFeed({ ...parts, replay, source, retryPolicy, journal, pipeline, clock, log });
+    const feed = new ReplayFeed({ ...parts, replay, source, retryPolicy, journal, pipeline, clock, log });
+    this.#replays[replay.kind] = feed;
+    return feed;
   }
 
   async #closeArchives(): Promise<void> {
@@ -289,8 +289,6 @@ export class Delivery {
   }
 }
 
-/** The state of an ended replay is shown for at least this long, ms. */
-const minEndMs = 5_000;
 /** A completed archive read or a new send ends the pause earlier. */
 const maxRestMs = 60_000;
 

@@ -12,7 +12,7 @@ const schemaVersion = 1;
 const minReader = 1;
 const readableFrom = '0.1.0';
 
-/** The row `format` in `meta` of every state with these tables. States of older builds (schema 1 to 6) lack it. */
+/** The row `format` in `meta` of every state with these tables. A state with other tables lacks it. */
 const format = 'waybill-state-4';
 
 /** The random id of the journal, which distinguishes it from another one in a sink. */

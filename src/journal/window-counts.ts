@@ -17,6 +17,12 @@ interface CountedRecords extends CountedWindow {
   readonly sinks: Readonly<Record<string, LedgerReportSinkWindow>>;
 }
 
+/** The state by which a window counts: a proven window that a later count contradicts (`reread`) is in doubt. */
+export function countedState({ state, reason }: CountedWindow): LedgerReportState | 'in doubt' {
+  if (state === 'gap' || state === 'accepted') return state;
+  return /* mutant: counted-in-doubt */ reason === 'reread' ? 'in doubt' : state;
+}
+
 export class StateCounts implements WindowStates {
   all = 0;
   proven = 0;
@@ -37,10 +43,12 @@ export class StateCounts implements WindowStates {
     return { all: of('all'), proven: of('proven'), final: of('final'), gap: of('gap'), accepted: of('accepted'), inDoubt: of('inDoubt') };
   }
 
-  add({ state, reason, count = 1 }: CountedWindow): void {
+  add(window: CountedWindow): void {
+    const { count = 1 } = window;
+    const state = countedState(window);
     this.all += count;
     if (state === 'gap' || state === 'accepted') this[state] += /* mutant: counted-group */ count;
-    else if (/* mutant: counted-in-doubt */ reason === 'reread') this.inDoubt += count;
+    else if (state === 'in doubt') this.inDoubt += count;
     else {
       this.proven += count;
       if (state === 'final') this.final += count;

@@ -109,8 +109,11 @@ export interface SinkSnapshot {
   readonly timeStamp?: TimeStampState | undefined;
   /** The state of each witness; only of an archive with witnesses. Running daemon only. */
   readonly cosignatures?: readonly CosignatureState[] | undefined;
-  /** The running replay, or the last one that ended. If no loop runs: the replay that the next loop continues. */
-  readonly replay?: ReplayProgress | undefined;
+  /**
+   * The last replay from the journal and the last one from an archive: failed ones first, then the one under way. If no loop runs: the
+   * replays that the next loop continues.
+   */
+  readonly replays?: readonly ReplayProgress[];
 }
 
 /** The part of a source's ledger in one period: with server time, the input of the summary. Times in µs. */

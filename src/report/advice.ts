@@ -170,8 +170,8 @@ const rules: readonly Rule[] = [
   })),
   sinksLostRecords,
   eachSink(
-    ({ state, replay }) => state !== 'retired' && replay?.state === 'failed',
-    ({ id, replay: { archive = '', error = '', sent = 0 } = {} }) => ({
+    ({ state, replays = [] }) => state !== 'retired' && replays[0]?.state === 'failed',
+    ({ id, replays: [{ archive = '', error = '', sent = 0 } = {}] = [] }) => ({
       what: `Sink ${id}: the replay from the archive ${archive} failed after ${counted(sent, 'record')}: ${error}.`,
       lost: 'Nothing else is lost: new records are delivered, and the replay continues by itself when the archive can be read.',
       operation:

@@ -79,7 +79,20 @@ function sourceJson(source: SourceSnapshot, snapshot: Snapshot) {
 }
 
 function sinkJson(sink: SinkSnapshot, snapshot: Snapshot) {
-  const { id, type, acknowledged, lagEntries, lagRecords, lagSeconds, deadLetters, hasDelivered, timeStamp, cosignatures, replay } = sink;
+  const {
+    id,
+    type,
+    acknowledged,
+    lagEntries,
+    lagRecords,
+    lagSeconds,
+    deadLetters,
+    hasDelivered,
+    timeStamp,
+    cosignatures,
+    replays = [],
+  } = sink;
+  const [replay] = replays;
   return {
     id,
     type,

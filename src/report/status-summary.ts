@@ -22,7 +22,7 @@ export function statusSummary(snapshot: Snapshot, tz = 'UTC'): string {
   const where = proven > 0 && proven < letters ? ` (${grouped(proven)} in proven windows)` : '';
   const dead = letters === 0 ? [] : [`${counted(letters, 'dead letter')}${where}`];
   const ending = (snapshot.certificates ?? []).some(({ at }) => at - snapshot.now < endingWithin) ? ['a certificate ends'] : [];
-  const replays = snapshot.sinks.some(({ replay }) => replay?.state === 'failed') ? ['a replay fails'] : [];
+  const replays = snapshot.sinks.some(({ replays = [] }) => replays[0]?.state === 'failed') ? ['a replay fails'] : [];
   const urgent = [...rejected, ...ending, ...replays];
   for (const more of [[...young, ...urgent, ...dead], [...young, ...urgent], urgent, young, rejected, []]) {
     const line = heads.map((head) => [head, ...more].join(', ')).find(({ length }) => length <= maxLength);

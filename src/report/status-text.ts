@@ -3,6 +3,7 @@
  * problem: rows with problems come first, and rows that do not fit are counted.
  */
 import { completeUntil } from '../model/ledger.ts';
+import type { ReplayProgress } from '../model/journal.ts';
 import type { SinkSnapshot, Snapshot, SourceSnapshot } from '../model/snapshot.ts';
 import type { Micros } from '../model/time.ts';
 import { journalForecast } from './journal-forecast.ts';
@@ -46,7 +47,7 @@ export function statusText(given: Snapshot, { color, tz, width }: StatusTextOpti
   const waits = [...waitLines(snapshot, tz), ...forms].flatMap((line) => wrapped(line, width, Infinity, '  '));
   const journal = wrapped(journalLine(snapshot), width, 3, '  ');
   const notes = snapshot.sinks
-    .flatMap((sink) => [...filterLine(sink), ...replayLine(sink), ...stampLine(sink, snapshot), ...witnessLines(sink, snapshot)])
+    .flatMap((sink) => [...filterLine(sink), ...replayLines(sink), ...stampLine(sink, snapshot), ...witnessLines(sink, snapshot)])
     .slice(0, notesMax);
   const rest = [head, history, waits, journal, notes].reduce((sum, { length }) => sum + length, found.length === 0 ? 1 : problemLines);
   const rows = linesMax - rest - 6;
@@ -161,9 +162,11 @@ function sinkLines(snapshot: Snapshot, found: readonly Problem[], maxLines: numb
   });
 }
 
-function replayLine({ id, replay }: SinkSnapshot): string[] {
-  if (!replay || replay.state === 'done' || replay.state === 'cancelled') return [];
-  const { archive, state, at, passed, expected, sent, leftOut = 0, error } = replay;
+function replayLines({ id, replays = [] }: SinkSnapshot): string[] {
+  return replays.filter(({ state }) => state !== 'done' && state !== 'cancelled').map((replay) => replayLine(id, replay));
+}
+
+function replayLine(id: string, { archive, state, at, passed, expected, sent, leftOut = 0, error }: ReplayProgress): string {
   // The number of lines is known only while the archive is read.
   const progress =
     state !== 'running'
@@ -174,7 +177,7 @@ function replayLine({ id, replay }: SinkSnapshot): string[] {
   const from = archive === undefined ? '' : ` from the archive ${archive}`;
   const failure = error === undefined ? '' : `; last attempt: ${printable(error)}`;
   const without = leftOut === 0 ? '' : `, ${counted(leftOut, 'line')} left out by --from`;
-  return [`${id}: replay${from}, ${progress}, ${counted(sent, 'record')} sent${without}${failure}`];
+  return `${id}: replay${from}, ${progress}, ${counted(sent, 'record')} sent${without}${failure}`;
 }
 
 /** A filter that has passed nothing may be misspelt. */

@@ -2,6 +2,8 @@
  * The table of metrics, from which metrics.ts creates the instruments and docs/metrics.md is generated. Labels are ids of the configuration
  * and fixed values, never a part of a record. A metric's name ends with its unit.
  */
+import { suspensionReasons } from '../model/ledger.ts';
+
 export interface Metric {
   readonly type: 'counter' | 'gauge' | 'histogram';
   /** Label names, separated by spaces. */
@@ -79,8 +81,8 @@ export const metricTable = {
   waybill_complete_until_timestamp_seconds: {
     type: 'gauge',
     labels: 'source',
-    help: 'Time before which every window is proven or accepted',
-    note: 'Absent until a window is proven.',
+    help: 'Time before which every window was proven once or is accepted',
+    note: 'Absent until a window is proven. `waybill_windows` counts the windows in doubt among them.',
   },
   waybill_completeness_lag_seconds: {
     type: 'gauge',
@@ -101,7 +103,7 @@ export const metricTable = {
     type: 'counter',
     labels: 'source reason',
     help: 'Suspensions, by reason',
-    note: 'Reasons: `fields`, `rows`, `forbidden`, `timestamp`, `clock`.',
+    note: `Reasons: ${suspensionReasons.map((reason) => `\`${reason}\``).join(', ')}.`,
   },
   waybill_source_requests_total: { type: 'counter', labels: 'source outcome', help: 'Requests to the source, by outcome' },
   waybill_source_request_duration_seconds: { type: 'histogram', labels: 'source', help: 'Duration of requests to the source' },

@@ -219,7 +219,7 @@ const snapshotGauges: Readonly<Record<Exclude<NameOf<'gauge'>, keyof typeof proc
     s.sinks.forEach(({ id, cosignatures }) =>
       cosignatures?.forEach(({ witness, newest }) => r(seconds(newest ?? 0), { sink: id, witness })),
     ),
-  waybill_sink_replay_failed: ofSinks((s) => (s.replay?.state === 'failed' ? 1 : 0)),
+  waybill_sink_replay_failed: ofSinks((s) => (s.replays?.[0]?.state === 'failed' ? 1 : 0)),
   waybill_dead_letters: ofSinks((s) => s.deadLetters),
   waybill_journal_bytes: (s, r) => r(s.journal.bytes),
   waybill_journal_max_size_bytes: (s, r) => r(s.journal.maxSize),

@@ -396,7 +396,7 @@ function stateOf(state: string): Record<string, string> {
   return contents;
 }
 
-// promise: No output of the daemon and no file of the state shows a secret that a server sends back, in any encoding.
+// promise: No output of the daemon and no file of the state shows a secret that a server sends back in one of the encodings that operations.md lists.
 test(
   'the daemon with such servers leaves no secret in log, commands, admin server, and every file and table of the state',
   { timeout: isWhole ? 900_000 : 180_000 },

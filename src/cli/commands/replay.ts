@@ -10,7 +10,7 @@ import { defineCommand, subcommand } from '../command.ts';
 import { liveSink } from '../daemon-client.ts';
 import { printJson, type Io } from '../io.ts';
 import { byId } from '../not-found.ts';
-import { operation, actor, operationOptions, confirmed } from '../operation.ts';
+import { operation, actor, operationOptions, confirmed, sameReplay } from '../operation.ts';
 import { required, text, type ValuesOf } from '../option.ts';
 import { Progress } from '../progress.ts';
 import { readState } from '../state-access.ts';
@@ -142,8 +142,9 @@ async function watch(config: Config, id: string, begun: ReplayProgress, progress
       progress.showLine(progressText(id, at));
       await systemClock.sleep(pollMs, io.signal);
       const sink = await liveSink(config.dataDir, id);
-      if (sink?.replay?.began !== begun.began) throw new WaybillError('aborted', interruption(sink !== undefined));
-      at = sink.replay;
+      const own = sameReplay(sink?.replays, begun);
+      if (!own) throw new WaybillError('aborted', interruption(sink !== undefined));
+      at = own;
     }
   } catch (thrown) {
     if (!io.signal.aborted) throw thrown;

@@ -158,7 +158,7 @@ async function discardDeadLetters(
 async function replay(target: Target, request: RequestOf<'replay'>, configured: ConfiguredSinks): Promise<OperationResult> {
   const { journal, sink, operation, reason } = target;
   const { loop } = sending(target.configured, sink);
-  if (loop.view().replay?.state === 'running')
+  if (loop.view().replays?.some(({ state }) => state === 'running'))
     throw new WaybillError('usage', `cannot replay to the sink "${sink.id}": a replay is already running`);
   const { archive, first: line, from, to } = request;
   const stored = archive === undefined ? rangeReplay(target, request) : archiveReplay(target, request, archive, configured);
@@ -166,8 +166,7 @@ async function replay(target: Target, request: RequestOf<'replay'>, configured: 
   await journal.operate({ ...operation, detail: { sink: sink.id, ...range, from, to, ...reason } }, () =>
     journal.sinkPositions.writeReplay(sink, stored),
   );
-  loop.replay(stored);
-  return { replay: loop.view().replay };
+  return { replay: loop.replay(stored) };
 }
 
 /** @throws WaybillError `usage` */

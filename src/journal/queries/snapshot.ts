@@ -153,7 +153,7 @@ function sinkSnapshots(db: Database, head: number, now: Micros, live: LiveFacts)
       deadLetters: deadLetters.get(row.id) ?? 0,
       unselected: unselected(db, row),
       ...view,
-      replay: view?.replay ?? stoppedReplay(replays.get(row.id)),
+      replays: view?.replays ?? stoppedReplays(replays.get(row.id)),
       lagEntries: lag,
       lagRecords: lag === 0 ? 0 : recordsAfter(db, acknowledged),
       // A sink starts with `delivered` = `from_seq`. An acknowledgement may still be pending in memory.
@@ -182,12 +182,12 @@ function recordsAfter(db: Database, seq: number): number {
 }
 
 /** The replay that the next loop continues. The number of lines of an archive is not known. */
-function stoppedReplay({ range, archive: stored }: Replays = {}): ReplayProgress | undefined {
-  if (range) return { ...range, state: 'stopped', ended: undefined };
-  if (!stored) return undefined;
+function stoppedReplays({ range, archive: stored }: Replays = {}): ReplayProgress[] {
+  const ofRange = range ? [{ ...range, state: 'stopped' as const, ended: undefined }] : [];
+  if (!stored) return ofRange;
   const { archive, times, at, leftOut = 0, sent, rejected, began } = stored;
   const lines = { first: 1, last: at, at, passed: at, expected: at, leftOut };
-  return { state: 'stopped', archive, times, sent, rejected, began, ended: undefined, ...lines };
+  return [...ofRange, { state: 'stopped', archive, times, sent, rejected, began, ended: undefined, ...lines }];
 }
 
 /**

@@ -6,6 +6,7 @@ import type { LedgerReportSinkWindow, LedgerReportWindow, LongLedgerReportSource
 import type { LedgerPeriod } from './periods.ts';
 import { delayText, endText, local } from './sentences.ts';
 import type { LedgerTally } from './tally.ts';
+import { countedState } from '../../journal/window-counts.ts';
 import { counted, grouped } from '../format-time.ts';
 
 export type Cell = string | number | boolean | null;
@@ -82,7 +83,7 @@ export function windowColumns(sinks: readonly string[], tz: string): LedgerColum
       {
         head: (cased) => cased('state'),
         kind: 'state',
-        show: ({ state, reason }) => withReason(state, reason),
+        show: (window) => withReason(countedState(window), window.reason),
         sum: ({ all }) => counted(all, 'window'),
       },
       { name: 'message', value: ({ message }) => message },
@@ -214,12 +215,13 @@ function number<Row>(
   return { name, value, head: (cased) => cased(name), kind: 'number', show, ...(sum && { sum: (tally) => grouped(tally[sum]) }) };
 }
 
-/** `2 gap (total, count)`: the number of windows in that state, unless all are. */
+/** `2 gap (total, count), 1 in doubt`: the number of windows in each state that is not proven, unless all are in it. */
 function periodState({ state, counts, windows, reasons }: LedgerPeriod): string {
-  const { gap, accepted, final } = counts;
-  const inState = { gap, accepted, final, proven: windows - gap - accepted - final }[state];
-  const count = inState === windows ? '' : `${grouped(inState)} `;
-  return withReason(`${count}${state}`, reasons.length === 0 ? null : reasons.join(', '));
+  const numbers = { gap: counts.gap, accepted: counts.accepted, 'in doubt': counts.inDoubt };
+  const parts = Object.entries(numbers).filter(([, count]) => count > 0);
+  const [only] = parts;
+  const shown = only?.[1] === windows ? state : parts.map(([name, count]) => `${grouped(count)} ${name}`).join(', ');
+  return withReason(shown || state, reasons.length === 0 ? null : reasons.join(', '));
 }
 
 function withReason(state: string, reason: string | null): string {

@@ -16,8 +16,8 @@ export interface LedgerPeriod {
   readonly windows: number;
   /** Windows that end in a later day or month of the zone. They count here alone. */
   readonly crossing: number;
-  /** The worst state of its windows, in the order gap, accepted, proven, final. */
-  readonly state: LedgerReportState;
+  /** The worst state of its windows, in the order gap, accepted, in doubt, proven, final. */
+  readonly state: LedgerReportState | 'in doubt';
   readonly counts: WindowStates;
   /** Without duplicates. */
   readonly reasons: readonly string[];
@@ -57,7 +57,7 @@ function periodOf(name: string, tally: LedgerTally, crossing: number): LedgerPer
     to: tally.to ?? '',
     windows: all,
     crossing,
-    state: gap > 0 ? 'gap' : accepted > 0 ? 'accepted' : final < all ? 'proven' : 'final',
+    state: gap > 0 ? 'gap' : accepted > 0 ? 'accepted' : inDoubt > 0 ? 'in doubt' : final < all ? 'proven' : 'final',
     counts: { all, proven, final, gap, accepted, inDoubt },
     reasons: [...reasons],
     records,

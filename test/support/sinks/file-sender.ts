@@ -103,7 +103,7 @@ while (!isOver()) {
     const replay = rangeReplay(1, state.acknowledged);
     if (!state.replays.range) storeReplay(journal, type, replay);
     writeFileSync(replayed, String(state.replays.range?.last));
-    if (loop.view().replay === undefined) loop.replay(replay);
+    if (loop.view().replays?.[0] === undefined) loop.replay(replay);
   }
   if (journal.head().seq < wanted && journal.head().seq - loop.view().acknowledged < 100) await append(journal, 20, () => pad);
   if (!hasTaken && loop.view().lastSuccess !== undefined) {

@@ -186,7 +186,7 @@ test('an archive that is added or changed restarts no other sink, and a replay r
     loop?.replay({ kind: 'archive', archive: 'evidence', times: undefined, through: 0, began: 1, at: 0, sent: 0, rejected: 0 });
     await it.pass(1_000);
     return vi.waitFor(async () => {
-      const { error } = loop?.view().replay ?? {};
+      const { error } = loop?.view().replays?.[0] ?? {};
       expect(error).toBeDefined();
       return error;
     });

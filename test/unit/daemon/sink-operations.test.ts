@@ -146,8 +146,8 @@ test('one replay at a time, and none for a sink that accepts each record once', 
     replay: { state: 'running', first: 1, last: 8, expected: 8 },
   });
   await expect(ask({ operation: 'replay', first: 1 })).rejects.toThrow('a replay is already running');
-  await rig.clock.until(() => loop.delivery.view().replay?.state === 'done');
-  expect(loop.delivery.view().replay).toMatchObject({ sent: 8 });
+  await rig.clock.until(() => loop.delivery.view().replays?.[0]?.state === 'done');
+  expect(loop.delivery.view().replays?.[0]).toMatchObject({ sent: 8 });
   await expect(ask({ operation: 'replay', first: 9_000 })).rejects.toThrow('nothing delivered in this range is still in the journal');
 });
 
@@ -165,7 +165,7 @@ test('replay cancel ends a running replay, and an unfinished replay from an arch
   await rig.clock.advance(1_500);
   await ask(cancel);
   await rig.clock.advance(60_000);
-  expect(loop.delivery.view().replay).toMatchObject({ state: 'cancelled', sent: 4 });
+  expect(loop.delivery.view().replays?.[0]).toMatchObject({ state: 'cancelled', sent: 4 });
   expect(loop.lines.at(-1)).toMatchObject({ event: 'sink.replay_cancelled', fields: { from: 5, through: 8, sent: 4 } });
   // The last two entries are the operations.
   expect(loop.receiver.has.map(({ seq }) => seq)).toEqual([...range(1, 8), ...range(1, 4), 9, 10]);
@@ -203,9 +203,9 @@ test('an unfinished replay of a range continues in the next loop; the same reque
   await expect(ask({ operation: 'replay', first: 3, last: 1_000_000 })).rejects.toThrow(unfinished);
   await expect(ask({ operation: 'replay', first: 2, to: '2026-11-21T00:00:00Z' })).rejects.toThrow(unfinished);
   const done = alone.delivery.runOnDemand(() => ask({ operation: 'replay', first: 2, last: 1_000_000 }), signal);
-  await rig.clock.until(() => alone.delivery.view().replay?.state === 'done');
+  await rig.clock.until(() => alone.delivery.view().replays?.[0]?.state === 'done');
   await done;
-  expect(alone.delivery.view().replay).toMatchObject({ sent: 7, passed: 7 });
+  expect(alone.delivery.view().replays?.[0]).toMatchObject({ sent: 7, passed: 7 });
   expect(loop.receiver.has.slice(8).map(({ seq }) => seq)).toEqual(range(2, 8));
   expect(rig.journal.sinkProgress('sink').replays).toEqual({});
 });
@@ -233,7 +233,7 @@ test('another replay from an archive waits for the end of an unfinished one, whi
   await expect(ask({ archive: 'other' })).rejects.toMatchObject(refused('evidence'));
   expect(rig.journal.sinkProgress('sink').replays.archive).toEqual(whole);
   expect(await ask({ archive: 'evidence' })).toMatchObject({ replay: { archive: 'evidence', at: 230, sent: 115 } });
-  await rig.clock.until(() => loop.delivery.view().replay?.state === 'failed');
+  await rig.clock.until(() => loop.delivery.view().replays?.[0]?.state === 'failed');
   // Lines that cannot be read are left out; lines that were sent are not sent again.
   const order = () => rig.journal.sinkProgress('sink').replays.archive;
   for (const first of [1, 230]) await expect(ask({ archive: 'evidence', first })).rejects.toThrow('the replay continues after line 230');
@@ -242,7 +242,7 @@ test('another replay from an archive waits for the end of an unfinished one, whi
     await expect(ask({ archive: 'evidence', ...range })).rejects.toMatchObject({ code: 'usage' });
   expect(order()).toEqual(whole);
   expect(await ask({ archive: 'evidence', first: 251 })).toMatchObject({ replay: { at: 250, sent: 115, leftOut: 20 } });
-  await rig.clock.until(() => loop.delivery.view().replay?.state === 'failed');
+  await rig.clock.until(() => loop.delivery.view().replays?.[0]?.state === 'failed');
   await ask({ archive: 'evidence', first: 261 });
   expect(order()).toEqual({ ...whole, at: 260, leftOut: 30 });
   const last = rig.journal.db.prepare("SELECT detail FROM operations WHERE operation = 'replay' ORDER BY rowid DESC LIMIT 1").get() as {
@@ -255,7 +255,7 @@ test('another replay from an archive waits for the end of an unfinished one, whi
   await ask({ operation: 'replay cancel' });
   const period = { archive: 'evidence', from: '2026-11-20T00:00:00Z', to: '2026-11-21T00:00:00Z' };
   await ask(period);
-  await rig.clock.until(() => loop.delivery.view().replay?.state === 'failed');
+  await rig.clock.until(() => loop.delivery.view().replays?.[0]?.state === 'failed');
   await expect(ask({ archive: 'evidence' })).rejects.toMatchObject(refused('evidence from 2026-11-20T00:00:00Z to 2026-11-21T00:00:00Z'));
   expect(await ask(period)).toMatchObject({ replay: { archive: 'evidence' } });
 });

@@ -66,7 +66,7 @@ class Archive implements ArchivedRecords {
 }
 
 const numbersOf = ({ has }: ModelReceiver): number[] => has.map(numberOf);
-const state = (loop: Loop): string | undefined => loop.delivery.view().replay?.state;
+const state = (loop: Loop): string | undefined => loop.delivery.view().replays?.[0]?.state;
 
 /** A loop that has delivered the five records of its journal. */
 async function delivered(rig: Rig, wish: Wish, archive = new Archive()): Promise<Loop> {
@@ -92,7 +92,14 @@ test('sends each record of the archive once, and moves no position', async () =>
   expect(() => loop.delivery.replay(request)).toThrow(expect.objectContaining({ code: 'usage' }) as Error);
   await rig.clock.until(() => state(loop) === 'done', 10_000);
   expect(numbersOf(loop.receiver)).toEqual([...range(1, 5), ...archived]);
-  expect(loop.delivery.view().replay).toMatchObject({ archive: 'evidence', sent: 15, rejected: 0, at: 231, passed: 231, expected: 231 });
+  expect(loop.delivery.view().replays?.[0]).toMatchObject({
+    archive: 'evidence',
+    sent: 15,
+    rejected: 0,
+    at: 231,
+    passed: 231,
+    expected: 231,
+  });
   expect(rig.journal.sinkProgress('sink')).toMatchObject({ acknowledged: 5, delivered: { seq: 5 }, replays: {} });
   expect(archive.closed).toBe(1);
   expect(loop.lines.at(-1)).toMatchObject({
@@ -162,7 +169,7 @@ test('of an archive that is damaged pauses, and delivery continues; the same req
   };
   loop.delivery.replay(request);
   await rig.clock.until(() => state(loop) === 'failed', 10_000);
-  expect(loop.delivery.view().replay).toMatchObject({ sent: 4, error: 'cannot read "segments/0"' });
+  expect(loop.delivery.view().replays?.[0]).toMatchObject({ sent: 4, error: 'cannot read "segments/0"' });
   expect(loop.lines.at(-1)).toMatchObject({ event: 'sink.archive_replay_failed', fields: { code: 'archive_broken', at: 208 } });
   expect(archive.closed).toBe(1);
   await append(rig.journal, 3);
@@ -209,7 +216,7 @@ test('logs a record that the sink rejects, which becomes no dead letter', async 
   loop.receiver.answer = (batch) => loop.receiver.take(batch, batch.feed ? { 206: 'too long', 222: 'too long' } : {});
   loop.delivery.replay(request);
   await rig.clock.until(() => state(loop) === 'done', 10_000);
-  expect(loop.delivery.view().replay).toMatchObject({ sent: 13, rejected: 2 });
+  expect(loop.delivery.view().replays?.[0]).toMatchObject({ sent: 13, rejected: 2 });
   expect(deadLetters(rig.journal)).toEqual([]);
   const rejected = loop.lines.filter(({ event }) => event === 'sink.archive_record_rejected');
   expect(rejected.map(({ fields }) => fields['uid'])).toEqual([103, 111].map((n) => record(n).uid));
@@ -234,14 +241,19 @@ test('continues by itself when the archive can be read again', async () => {
   const failures = (): number => loop.lines.filter(({ event }) => event === 'sink.archive_replay_failed').length;
   await rig.clock.until(() => failures() === 8, 600_000);
   // The failure stays visible until records were sent, and the sink itself does not fail.
-  expect(loop.delivery.view()).toMatchObject({ state: 'active', replay: { state: 'failed', error: 'cannot read "segments/0"' } });
+  expect(loop.delivery.view()).toMatchObject({ state: 'active', replays: [{ state: 'failed', error: 'cannot read "segments/0"' }] });
   await append(rig.journal, 3);
   await rig.clock.until(() => committed(rig.journal, 'sink').acknowledged === 8);
   // A replay from the journal may run before the next attempt.
-  loop.delivery.replay(rangeReplay(1, 2));
-  await rig.clock.until(() => state(loop) === 'done', 10_000);
+  // Both are shown: the failed one stays the first.
+  expect(loop.delivery.replay(rangeReplay(1, 2))).toMatchObject({ state: 'running', first: 1, last: 2 });
+  await rig.clock.until(() => loop.delivery.view().replays?.[1]?.state === 'done', 10_000);
+  expect(loop.delivery.view().replays).toMatchObject([
+    { archive: 'evidence', state: 'failed' },
+    { state: 'done', first: 1, last: 2 },
+  ]);
   archive.failure = undefined;
-  await rig.clock.until(() => loop.delivery.view().replay?.archive !== undefined && state(loop) === 'done', 600_000);
+  await rig.clock.until(() => loop.delivery.view().replays?.[0]?.archive !== undefined && state(loop) === 'done', 600_000);
   expect(numbersOf(loop.receiver).sort((a, b) => a - b)).toEqual([1, ...range(1, 2), ...range(2, 8), ...archived].sort((a, b) => a - b));
   expect(rig.journal.sinkProgress('sink').replays).toEqual({});
 });
@@ -343,7 +355,7 @@ test.each([1, 9])('that is ended while record %d is in flight stores no progress
   await rig.clock.until(() => committed(rig.journal, 'sink').acknowledged === 8, 10_000);
   expect(rig.journal.sinkProgress('sink').replays).toEqual({});
   expect(numbersOf(loop.receiver)).toEqual([...range(1, 5), ...archived.slice(0, inFlight), ...range(6, 8)]);
-  expect(loop.delivery.view().replay).toMatchObject({ state: 'cancelled', sent: inFlight });
+  expect(loop.delivery.view().replays?.[0]).toMatchObject({ state: 'cancelled', sent: inFlight });
 });
 
 /** An archive in memory of eleven segments, whose files can be removed and restored. */
@@ -389,7 +401,7 @@ test.each([
     await realTime(rig, () => hasFailed(loop));
     expect(uidsReceived(loop)).toEqual(uidsOf(...before));
     const named = `cannot read the lines ${first} to ${last} of the archive`;
-    expect(loop.delivery.view().replay?.error).toContain(named);
+    expect(loop.delivery.view().replays?.[0]?.error).toContain(named);
     expect(fieldsOf(loop, 'sink.archive_replay_failed')[0]).toMatchObject({ error: { message: expect.stringContaining(named) as string } });
     // It does not go on by itself, however often it tries.
     const failures = fieldsOf(loop, 'sink.archive_replay_failed').length;
@@ -447,7 +459,7 @@ test('sends the records before an altered segment, and names its lines', async (
   await realTime(rig, () => hasFailed(loop));
   expect(uidsReceived(loop)).toEqual(uidsOf(0, 1));
   expect(order(rig)).toMatchObject({ sent: uidsOf(0, 1).length });
-  expect(loop.delivery.view().replay?.error).toMatch(
+  expect(loop.delivery.view().replays?.[0]?.error).toMatch(
     /^cannot read the lines 63 to 93 of the archive: .* leads to the root that the checkpoint signs/,
   );
   restore(segments);
@@ -465,7 +477,7 @@ test('that begins with an archive that was never written waits for it, and does 
   loop.delivery.replay(request);
   for (let i = 0; i < 200; i += 1) {
     await rig.clock.advance(1_000);
-    expect(loop.delivery.view()).toMatchObject({ state: 'active', replay: { state: 'running', sent: 0, at: 0 } });
+    expect(loop.delivery.view()).toMatchObject({ state: 'active', replays: [{ state: 'running', sent: 0, at: 0 }] });
   }
   expect(loop.lines.filter(({ level }) => level !== 'info')).toEqual([]);
   expect(order(rig)).toEqual(request);
@@ -481,7 +493,7 @@ test('that has read its archive fails when the archive is gone', async () => {
   });
   loop.delivery.replay({ ...request, origin: 'waybill/a', at: 208 });
   await realTime(rig, () => hasFailed(loop));
-  expect(loop.delivery.view().replay).toMatchObject({ at: 208, error: 'cannot read the archive "evidence": it has no checkpoint' });
+  expect(loop.delivery.view().replays?.[0]).toMatchObject({ at: 208, error: 'cannot read the archive "evidence": it has no checkpoint' });
 });
 
 test('is not replaced while its batch is in flight, and none of its progress replaces the order of another one', async () => {
@@ -537,5 +549,5 @@ test('ends before the sink is closed when no daemon runs', async () => {
   expect(numbersOf(loop.receiver)).toEqual(archived);
   archive.failure = new WaybillError('archive_broken', 'cannot read "segments/0"');
   await loop.delivery.runOnDemand(async () => loop.delivery.replay(request), new AbortController().signal);
-  expect(loop.delivery.view().replay).toMatchObject({ state: 'failed', error: 'cannot read "segments/0"' });
+  expect(loop.delivery.view().replays?.[0]).toMatchObject({ state: 'failed', error: 'cannot read "segments/0"' });
 });

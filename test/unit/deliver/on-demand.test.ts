@@ -221,7 +221,7 @@ describe('a replay', () => {
     storeReplay(rig.journal, 'sink', replay);
     loop.delivery.replay(replay);
     expect(losses()).toHaveLength(2);
-    await rig.clock.until(() => loop.delivery.view().replay?.state === 'done', 10_000);
+    await rig.clock.until(() => loop.delivery.view().replays?.[0]?.state === 'done', 10_000);
     expect(losses()).toEqual([{ first: 17, last: 20 }]);
   });
 
@@ -232,11 +232,11 @@ describe('a replay', () => {
     loop.run();
     await rig.clock.until(() => committed(rig.journal, 'sink').acknowledged === 20);
     loop.delivery.replay(rangeReplay(3, 12));
-    await rig.clock.until(() => loop.delivery.view().replay?.state === 'done', 10_000);
+    await rig.clock.until(() => loop.delivery.view().replays?.[0]?.state === 'done', 10_000);
     const batches = sentOnDemand(loop);
     expect(batches.map(({ messages }) => messages.map(numberOf))).toEqual([range(3, 6), range(7, 10), [11, 12]]);
     for (const batch of batches) expect(batch).toMatchObject({ feed: { feed: 'range 1' }, uncertain: true, through: { seq: 20 } });
-    expect(loop.delivery.view().replay).toMatchObject({ state: 'done', sent: 10, rejected: 0, passed: 10, at: 12 });
+    expect(loop.delivery.view().replays?.[0]).toMatchObject({ state: 'done', sent: 10, rejected: 0, passed: 10, at: 12 });
     await rig.clock.advance(2_000);
     expect(committed(rig.journal, 'sink')).toMatchObject({ acknowledged: 20, delivered: 20 });
     expect(loop.counted.delays.length).toBe(5);
@@ -249,7 +249,7 @@ describe('a replay', () => {
     loop.run();
     await rig.clock.until(() => committed(rig.journal, 'sink').acknowledged === 20);
     loop.receiver.answer = (batch) => {
-      if (loop.delivery.view().replay?.sent === 4) loop.stop.abort(new Error('stop'));
+      if (loop.delivery.view().replays?.[0]?.sent === 4) loop.stop.abort(new Error('stop'));
       return loop.receiver.take(batch);
     };
     storeReplay(rig.journal, 'sink', rangeReplay(3, 16));
@@ -263,7 +263,7 @@ describe('a replay', () => {
       return loop.receiver.take(batch);
     };
     next.run();
-    await rig.clock.until(() => next.delivery.view().replay?.state === 'cancelled');
+    await rig.clock.until(() => next.delivery.view().replays?.[0]?.state === 'cancelled');
     await rig.clock.advance(60_000);
     expect(loop.receiver.has.slice(20).map(numberOf)).toEqual(range(3, 16));
     const reported = [...loop.lines, ...next.lines].filter(({ event }) => event.startsWith('sink.replay'));
@@ -277,7 +277,7 @@ describe('a replay', () => {
     loop.run();
     await rig.clock.until(() => committed(rig.journal, 'sink').acknowledged === 20);
     loop.delivery.replay(rangeReplay(3, 16));
-    await rig.clock.until(() => loop.delivery.view().replay?.state === 'done', 10_000);
+    await rig.clock.until(() => loop.delivery.view().replays?.[0]?.state === 'done', 10_000);
     await loop.end();
     expect(loop.lines.map(({ event }) => event).filter((event) => event.startsWith('sink.replay'))).toEqual(['sink.replay_completed']);
   });
@@ -295,11 +295,11 @@ describe('a replay', () => {
     loop.delivery.replay(rangeReplay(1, 200));
     await append(rig.journal, 50);
     await rig.clock.until(() => committed(rig.journal, 'sink').acknowledged === 250);
-    const { replay } = loop.delivery.view();
+    const [replay] = loop.delivery.view().replays ?? [];
     // Five batches of new records, and hardly more of the replay between them.
     expect(replay?.state).toBe('running');
     expect(replay?.sent).toBeLessThanOrEqual(60);
-    await rig.clock.until(() => loop.delivery.view().replay?.state === 'done');
+    await rig.clock.until(() => loop.delivery.view().replays?.[0]?.state === 'done');
     const counts = new Map<number, number>();
     for (const message of loop.receiver.has) counts.set(numberOf(message), (counts.get(numberOf(message)) ?? 0) + 1);
     expect(range(1, 200).every((n) => counts.get(n) === 2)).toBe(true);
@@ -319,7 +319,7 @@ describe('a replay', () => {
     const times = { from: midnight + 8_000_000, to: midnight + 24_000_000 };
     expect(rig.journal.countOf(1, 30, times)).toBe(30);
     loop.delivery.replay(rangeReplay(1, 30, { times }));
-    await rig.clock.until(() => loop.delivery.view().replay?.state === 'done', 10_000);
+    await rig.clock.until(() => loop.delivery.view().replays?.[0]?.state === 'done', 10_000);
     const timed = range(8, 23).filter((n) => n <= 10 || n > 20 || n % 2 === 1);
     expect(sentOnDemand(loop).flatMap(({ messages }) => messages.map(numberOf))).toEqual(timed);
   });
@@ -337,7 +337,7 @@ describe('a replay', () => {
       return loop.receiver.take(batch);
     };
     loop.delivery.replay(rangeReplay(1, 20));
-    await rig.clock.until(() => loop.delivery.view().replay?.state === 'done');
+    await rig.clock.until(() => loop.delivery.view().replays?.[0]?.state === 'done');
     expect(sentOnDemand(loop).map(({ messages }) => messages.map(numberOf))).toEqual([
       range(1, 5),
       range(6, 10),
@@ -346,7 +346,7 @@ describe('a replay', () => {
       range(11, 15),
       range(16, 20),
     ]);
-    expect(loop.delivery.view().replay).toMatchObject({ sent: 20, passed: 20 });
+    expect(loop.delivery.view().replays?.[0]).toMatchObject({ sent: 20, passed: 20 });
     expect(committed(rig.journal, 'sink')).toMatchObject({ acknowledged: 20 });
   });
 
@@ -358,9 +358,9 @@ describe('a replay', () => {
       return loop.receiver.take(batch);
     };
     loop.delivery.replay(rangeReplay(1, 6));
-    await rig.clock.until(() => loop.delivery.view().replay?.state === 'done');
+    await rig.clock.until(() => loop.delivery.view().replays?.[0]?.state === 'done');
     expect(loop.receiver.has.slice(5).map(numberOf)).toEqual([1, 2, 4, 6]);
-    expect(loop.delivery.view().replay).toMatchObject({ sent: 4, rejected: 1 });
+    expect(loop.delivery.view().replays?.[0]).toMatchObject({ sent: 4, rejected: 1 });
     expect(deadLetters(rig.journal).map(({ seq, message }) => [seq, message])).toEqual([
       [3, 'field seven'],
       [5, 'field nine'],
@@ -384,7 +384,7 @@ describe('a replay', () => {
     loop.delivery.replay(rangeReplay(1, 12));
     expect(() => loop.delivery.replay(rangeReplay(1, 12))).toThrow(expect.objectContaining({ code: 'usage' }) as Error);
     await append(rig.journal, 3);
-    await rig.clock.until(() => loop.delivery.view().replay?.state === 'done');
+    await rig.clock.until(() => loop.delivery.view().replays?.[0]?.state === 'done');
     expect(sentOnDemand(loop).flatMap(({ messages }) => messages.map(numberOf))).toEqual(range(5, 12));
   });
 });

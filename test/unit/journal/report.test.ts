@@ -60,7 +60,7 @@ test('the state knows whether a sink has ever accepted a message', async () => {
 test('a replay that the next start continues', async () => {
   const it = await opened();
   it.journal.sinkPositions.register('siem', 'model', 'place', it.journal.positionFor('journal'), undefined);
-  const replayOf = (): unknown => stopped(it).sinks[0]?.replay;
+  const replayOf = (): unknown => stopped(it).sinks[0]?.replays?.[0];
   expect(replayOf()).toBeUndefined();
   const progress = { archive: 'evidence', times: undefined, began: 1, at: 230, sent: 115, rejected: 2 };
   storeReplay(it.journal, 'siem', { ...progress, kind: 'archive', through: 8 });

@@ -132,7 +132,7 @@ test('every problem is listed with an act, and every code is a heading of docs/o
       sinks: [
         sink({ id: 'f', state: 'blocked', deadLetters: 1 }),
         sink({ id: 'g', state: 'unconfigured' }),
-        sink({ id: 'h', replay: replay({ state: 'failed' }) }),
+        sink({ id: 'h', replays: [replay({ state: 'failed' })] }),
         sink({ id: 'i', state: 'retired', deadLetters: 4 }),
       ],
     }),

@@ -180,6 +180,23 @@ describe('days', () => {
   });
 });
 
+test('a window that a later count contradicts is in doubt, not proven, in each row', () => {
+  const at = (hour: number, change: object) =>
+    window(`2026-11-20T0${hour}:00:00Z`, `2026-11-20T0${hour + 1}:00:00Z`, { reason: null, ...change });
+  const doubted = [0, 1].map((hour) => at(hour, { state: 'proven', reason: 'reread' }));
+  const statesOf = (windows: ReturnType<typeof window>[], by: 'window' | 'day'): (string | undefined)[] =>
+    ledgerText(reportOf([reportSource(windows)]), { by, tz: 'UTC' })
+      .split('\n')
+      .filter((line) => line.startsWith('2026-11-20'))
+      .map((line) => line.split(/ {2,}/)[by === 'day' ? 3 : 2]);
+  expect(statesOf(doubted, 'window')).toEqual(['in doubt (reread)', 'in doubt (reread)']);
+  expect(byPeriod(doubted, 'day')).toMatchObject([{ state: 'in doubt', counts: { proven: 0, inDoubt: 2 } }]);
+  expect(statesOf(doubted, 'day')).toEqual(['in doubt (reread)']);
+  const others = [at(2, { state: 'gap', reason: 'count' }), at(3, { state: 'accepted', reason: 'count' }), at(4, { state: 'final' })];
+  expect(statesOf([...doubted, ...others], 'day')).toEqual(['1 gap, 1 accepted, 2 in doubt (reread, count)']);
+  expect(statesOf([...doubted, at(4, { state: 'final' })], 'day')).toEqual(['2 in doubt (reread)']);
+});
+
 test('a month starts in the requested zone, and shows the longest delay of its windows', () => {
   const edge = [
     window('2026-10-31T22:45:00Z', '2026-10-31T23:00:00Z', { records: 1, late: 1, lateLongestSeconds: 5 }),

@@ -95,7 +95,7 @@ test('space that one kind does not need goes to the other, and no row is omitted
 });
 
 test('the progress of a replay, and why it cannot read its archive', () => {
-  const lineOf = (change: object): string[] => lines({ sinks: [sink({ replay: replay(change) })] }, { width: 200 });
+  const lineOf = (change: object): string[] => lines({ sinks: [sink({ replays: [replay(change)] })] }, { width: 200 });
   expect(lineOf({})).toContain('siem: replay from the archive evidence, 33 %, 900 records sent');
   expect(lineOf({ archive: undefined })).toContain('siem: replay, 33 %, 900 records sent');
   for (const state of ['done', 'cancelled']) expect(lineOf({ state }).join()).not.toContain('replay');

@@ -197,7 +197,7 @@ test('status as JSON has exactly the shape of the contract', () => {
     ],
     sinks: [
       sink({ lagEntries: 3, lagSeconds: 1.5, deadLetters: 2, attempts: 2, failingSince: now - 60e6, nextAttempt: now + 1e6 }),
-      sink({ replay: replay({ state: 'stopped', leftOut: 36 }) }),
+      sink({ replays: [replay({ state: 'stopped', leftOut: 36 })] }),
     ],
     stopped: { since: now },
   });
