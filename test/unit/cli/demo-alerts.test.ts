@@ -66,3 +66,11 @@ test('further alerts of a rule for the same person are one line each', () => {
   ]);
   expect(alerts.end()).toContain('  high   control-changed-then-opened: ann \\u001b[31mSample <ann@example.com>, 2 times');
 });
+
+test('files of one name count each', () => {
+  const alerts = new Alerts(rules, {});
+  const copies = many(25).map((event) => ({ ...event, file: { name: 'Copy.docx', uid: 'olga' } }));
+  const files = '25 files: Copy.docx, Copy.docx, Copy.docx, Copy.docx, Copy.docx and 20 more';
+  expect(alerts.add(copies)).toContain(`  What:  25 events in 240 s on ${files}`);
+  expect(alerts.findings().steps.map((step) => step.files)).toEqual([files.slice('25 files: '.length)]);
+});

@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
 import { denialLine } from '../../../src/cli/commands/demo/line.ts';
+import { newestOf } from '../../../src/cli/commands/demo/page.ts';
 import type { Denial } from '../../../src/cli/commands/demo/line.ts';
 import { rows } from '../../support/normalize/records.ts';
 
@@ -58,4 +59,10 @@ test('both lines have the same columns, and use a wider terminal', () => {
 
 test('characters of a record cannot control the terminal', () => {
   expect(denialLine(denial('UserPayloadNoAccess', 'a\u001b[2J@b', 'c\nd'))).not.toMatch(/[\u001b\n]/);
+});
+
+test('the page keeps the newest events and denials', () => {
+  const shown = (file: string, isDenied: boolean) => ({ time: '', what: '', reason: '', who: '', file, delay: '', isDenied });
+  const events = Array.from({ length: 100 }, (_, i) => shown(`file ${i}`, i % 10 === 3));
+  expect(newestOf(events).map(({ file }) => Number(file.slice(5)))).toEqual([0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 13, 23, 33, 43]);
 });

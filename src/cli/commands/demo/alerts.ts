@@ -22,15 +22,7 @@ export interface Findings {
   readonly steps: readonly Step[];
 }
 
-interface AlertText {
-  readonly title: string;
-  readonly facts: readonly (readonly [name: string, text: string])[];
-  readonly severity: string;
-  readonly rule: string;
-  readonly who: string;
-  readonly times: number;
-}
-
+type AlertText = ReturnType<typeof alertOf> & { readonly times: number };
 type Step = Readonly<Record<'time' | 'what' | 'host' | 'files', string>>;
 
 const namedAtMost = 5;
@@ -115,15 +107,15 @@ export class Alerts {
 
 const aboutOf = ({ rule, alert }: Fired): string => `${rule.id} ${whoOf(alert)}`;
 
-function alertOf({ rule, alert }: Fired): Omit<AlertText, 'times'> {
+function alertOf({ rule, alert }: Fired) {
   const seconds = Math.round(((alert.events.at(-1)?.at ?? alert.at) - alert.started) / 1000);
-  const facts = [
+  const facts: readonly (readonly [name: string, text: string])[] = [
     ['Who', whoOf(alert)],
     ['What', `${counted(alert.events.length, 'event')} in ${seconds} s on ${filesOf(alert)}`],
     ['From', `${listed(valuesOf(alert, 'host.hostname'))}, ${listed(valuesOf(alert, 'source.ip'))}`],
     ['Means', rule.meaning],
     ...rule.next.map((step) => ['Next', step] as const),
-  ] as const;
+  ];
   return { title: rule.title, facts, severity: rule.severity, rule: rule.id, who: whoOf(alert) };
 }
 
@@ -133,8 +125,18 @@ function alertText(fired: Fired): readonly string[] {
 }
 
 function filesOf(alert: Alert): string {
-  const files = valuesOf(alert, 'file.name', 'dpas.payload.id');
+  const files = fileNames(alert.events);
   return `${counted(files.length, 'file')}: ${listed(files)}`;
+}
+
+/** One name for each file: several files may have the same name. */
+function fileNames(events: readonly DetectionEvent[]): readonly string[] {
+  const names = new Map<string, string>();
+  for (const { fields } of events) {
+    const id = fields['dpas.payload.id'] ?? fields['file.name'];
+    if (id !== undefined) names.set(id, fields['file.name'] ?? id);
+  }
+  return [...names.values()];
 }
 
 function whoOf(alert: Alert): string {
@@ -167,6 +169,6 @@ function stepOf(events: readonly DetectionEvent[]): Step {
     time: events.length === 1 ? timeOf(first) : `${timeOf(first)} to ${timeOf(events.at(-1))}`,
     what: printable(first?.fields['event.code'] ?? '-').replaceAll(':', ' '),
     host: printable(first?.fields['host.hostname'] ?? '-'),
-    files: listed(valuesOf({ events }, 'file.name', 'dpas.payload.id')),
+    files: listed(fileNames(events)),
   };
 }

@@ -10,11 +10,22 @@ import { systemClock } from '../../../time/clock.ts';
 import type { Findings } from './alerts.ts';
 import type { eventParts } from './line.ts';
 
+const eventsAtMost = 12;
+const denialsAtMost = 5;
+
 export interface Shown {
   readonly findings: Findings;
   /** Events, the newest first. */
-  readonly newest: readonly (ReturnType<typeof eventParts> & { readonly isDenied: boolean })[];
+  readonly newest: readonly ShownEvent[];
   readonly hasEnded: boolean;
+}
+
+type ShownEvent = ReturnType<typeof eventParts> & { readonly isDenied: boolean };
+
+/** The newest events, and the newest denials, which are rare. @param events  the newest first */
+export function newestOf(events: readonly ShownEvent[]): readonly ShownEvent[] {
+  const denials = events.filter(({ isDenied }) => isDenied).slice(0, denialsAtMost);
+  return events.filter((event, i) => i < eventsAtMost || denials.includes(event));
 }
 
 const ownStyle = `
@@ -37,7 +48,7 @@ function demoPage({ findings: { total, alerts, person, mail, steps }, newest, ha
     markup`<p class="meta">A simulated company of 500 people: all names are invented. ${total}. ${hasEnded ? 'The demo has ended.' : 'This page follows the demo.'}</p></header><main id="content">`,
     markup`<section id="newest"><h2>1. Everyday work, as it arrives</h2>`,
     table(
-      'The newest events. Denials are red, events of the person in the alert are bold. Times are in UTC; the delay is until receipt',
+      'The newest events and denials. Denials are red, events of the person in the alert are bold. Times are in UTC; the delay is until receipt',
       ['Time', 'Delay', 'User', 'Outcome', 'File'],
       newest.map(({ time, what, who, file, delay, isDenied }) =>
         cells([time, delay, who, what], file, isDenied ? 'bad' : '', who === mail),

@@ -19,7 +19,7 @@ import type { ArchiveSettings } from '../../../sink/archive/settings.ts';
 import { version } from '../../../disk/version.ts';
 import type { Alerts } from './alerts.ts';
 import { denialLine, eventParts, type Denial } from './line.ts';
-import type { Shown } from './page.ts';
+import { newestOf, type Shown } from './page.ts';
 import { usesColor, widthOf, type Io } from '../../io.ts';
 import { byId } from '../../not-found.ts';
 import { wrapped } from '../../../report/text-table.ts';
@@ -32,7 +32,6 @@ type ShownEvent = Denial & { readonly event: { readonly outcome: string } };
 const lookMs = 250;
 /** Denials shown in each interval of `lookMs`, so that they stay readable. The demo counts the others. */
 const linesPerLook = 1;
-const eventsOnPage = 12;
 const ledgerEveryMs = 10_000;
 const windowsShown = 8;
 
@@ -109,7 +108,7 @@ export class DemoScreen {
       for (const denial of denials.slice(-linesPerLook)) {
         this.say(denialLine(denial, (word) => this.#red(word), widthOf(this.#io.stdout)));
       }
-      this.#newest = [...events.map(shownEvent).reverse(), ...this.#newest].slice(0, eventsOnPage);
+      this.#newest = newestOf([...events.map(shownEvent).reverse(), ...this.#newest]);
       this.#showAlerts(this.#alerts?.add(events) ?? []);
       if (systemClock.monotonic() >= ledgerAt) {
         ledgerAt = systemClock.monotonic() + ledgerEveryMs;
