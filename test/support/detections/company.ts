@@ -18,7 +18,7 @@ const fields = fieldsOf(rules);
 export const day = 86_400_000;
 /** A Monday. The quarter ends in the last shown week. */
 const shownFrom = Date.parse('2026-03-09T00:00:00Z');
-export const shownDays = 28;
+const shownDays = 28;
 /** What is known of the people before the first shown day. */
 const knownDays = 35;
 
