@@ -469,8 +469,8 @@ class Verification:
     def check_content(self, name, lines, at, is_filtered):  # Clocks are set, and differ: only more than two days leave something open.
         at < self.latest and self.find('unproven' if self.latest - at > 2 * DAY else 'note', name, 'a segment before it was archived later')
         self.oldest, self.latest = min(at, at if self.oldest is None else self.oldest), max(at, self.latest)
-        records = [(number, line) for number, line in enumerate(lines, 1) if line['kind'] == 'record']
-        (micros(max((line['received'] for _, line in records), default='')) or 0) > at + 2 * DAY and self.find('unproven', name, 'a record in it was received later')
+        records, later = [(number, line) for number, line in enumerate(lines, 1) if line['kind'] == 'record'], iso(at + 2 * DAY)[:19]
+        any(line['received'] > later and (micros(line['received']) or 0) > at + 2 * DAY for _, line in records) and self.find('unproven', name, 'a record in it was received later')
         is_filtered and self.find('note', name, 'since then a filter of the sink leaves out records')
         forged = [number for number, line in records if line['own uid'] not in (None, line['uid'])]
         twice = [number for number, line in records if line['twice']]

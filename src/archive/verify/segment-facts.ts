@@ -60,7 +60,7 @@ export class SegmentFacts {
     this.#times[i] = facts.time ?? NaN;
     writeBytes(this.#uids, i * uidBytes, facts.uid);
     this.#records += 1;
-    if (facts.received > this.#received) this.#received = Buffer.from(facts.received).toString();
+    if (facts.received > this.#received && parseTimestamp(facts.received)) this.#received = Buffer.from(facts.received).toString();
     if (facts.isUidTrue === false) this.content.forged.add(i + 1);
     if (facts.isUidTrue === undefined) this.content.withoutUid += 1;
     if (facts.repeated !== undefined) this.content.repeated.add(i + 1);

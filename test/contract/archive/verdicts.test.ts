@@ -265,6 +265,8 @@ describe.skipIf(!hasPython)('an archive that the holder of the key signed anew',
       return text.replace(pattern, replacement);
     };
   };
+  const lateBesideNoTime = (text: string): string =>
+    text.replace(/(?<="seq":1,.*"received":")2026/, '2099').replace(/(?<="seq":2,.*"received":")2026-07/, '9999-99');
   const window = 'production 2026-07-02T00:00:00.000Z/2026-07-02T00:01:00.000Z';
   const inSecond = '("kind":"ledger".*"from":"2026-07-02T00:00:00.*?)';
 
@@ -315,6 +317,7 @@ describe.skipIf(!hasPython)('an archive that the holder of the key signed anew',
       '',
     ],
     ['with a record received in 2099', once(/"received":"2026/, '"received":"2099'), 'unproven', /^segments\/0{16}-/],
+    ['with a record received in 2099 beside one received at no time', lateBesideNoTime, 'unproven', /^segments\/0{16}-/],
     ['with a filter', once(/"filtered":false/, '"filtered":true'), 'intact', ''],
     ['with an empty line', (text) => (text.includes('"seq":8,') ? [text, ''] : text), 'altered', /^segments\//],
     ['with other line breaks', (text) => `${text}\r`, 'altered', /^segments\//],
