@@ -1,6 +1,6 @@
 /**
  * How a service pages, and which page size to request: the largest that it grants for reading, the smallest for a
- * request that needs no records. No other file chooses a size.
+ * request that needs no records. Only the requester asks for more than the smallest, of a service that refuses it.
  */
 import { codeOf } from '../errors/errors.ts';
 import type { Clock } from '../model/time.ts';

@@ -1,6 +1,6 @@
 /** The most lines and kilobytes (1,000 bytes) of each folder of `src/`. A commit that raises a number says why. */
 export const budgets: Readonly<Record<string, readonly [lines: number, kilobytes: number]>> = {
-  admin: [1200, 54],
+  admin: [3140, 119],
   archive: [6650, 295],
   cli: [7560, 374],
   collect: [4800, 220],
@@ -12,13 +12,13 @@ export const budgets: Readonly<Record<string, readonly [lines: number, kilobytes
   disk: [90, 4],
   encode: [1280, 54],
   errors: [380, 18],
-  journal: [6220, 276],
+  journal: [6270, 282],
   'main.ts': [100, 6],
   model: [2070, 94],
   normalize: [1020, 47],
   record: [1630, 61],
   reference: [7370, 312],
-  report: [3440, 170],
+  report: [3450, 170],
   settings: [700, 31],
   sink: [8000, 374],
   source: [1850, 82],
