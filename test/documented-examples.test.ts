@@ -12,7 +12,7 @@ const copied = [
   ...['content', 'docs'],
 ];
 
-test.each(['docs/adding-a-field.md', 'docs/adding-a-format.md', 'docs/adding-a-sink.md'])(
+test.each(['field', 'format', 'setting', 'sink'].map((name) => `docs/adding-a-${name}.md`))(
   'the worked example of %s compiles, and its test passes',
   async (page) => {
     const copy = mkdtempSync(join(tmpdir(), 'waybill-example-'));
