@@ -70,6 +70,7 @@ test('windows by state, and what is final', async () => {
   expect(of({}, new Set([at(0), at(5), at(7)])).windows).toEqual({ all: 10, proven: 6, final: 5, gap: 1, accepted: 1, inDoubt: 2 });
 });
 
+// promise: Status, report, days and page give the same numbers of proven windows, gaps, accepted gaps and windows in doubt.
 test('status, report, days, page and coverage give the same numbers; a window in doubt is no gap', async () => {
   const { db, at, of } = await ledger();
   const suspension = { reason: 'rows', message: 'fewer records', since: 0, windows: [at(0), at(5), at(7)] };
