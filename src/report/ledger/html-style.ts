@@ -38,8 +38,6 @@ code { font: .85em/1.4 ui-monospace, monospace; overflow-wrap: anywhere; }
 `;
 
 /** Content security policy, for the header and the page: only this style. */
-export function policyOf(sheet: string): string {
-  return `default-src 'none'; style-src 'sha256-${createHash('sha256').update(sheet).digest('base64')}'; base-uri 'none'; form-action 'none'`;
-}
-
+export const policyOf = (sheet: string): string =>
+  `default-src 'none'; style-src 'sha256-${createHash('sha256').update(sheet).digest('base64')}'; base-uri 'none'; form-action 'none'`;
 export const ledgerHtmlPolicy = policyOf(style);
