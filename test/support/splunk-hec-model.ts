@@ -111,6 +111,8 @@ export class HecModel implements AsyncDisposable {
   stranger: 'collector' | 'fluent-bit' | undefined;
   /** Real latency of each request. */
   answerMs = 0;
+  /** A request waits until this is true. */
+  mayAnswer = (): boolean => true;
   /** The most requests in progress at once. */
   underWayMost = 0;
   #underWay = 0;
@@ -156,6 +158,7 @@ export class HecModel implements AsyncDisposable {
     this.#underWay += 1;
     this.underWayMost = Math.max(this.underWayMost, this.#underWay);
     if (this.answerMs > 0) await new Promise((resolve) => setTimeout(resolve, this.answerMs));
+    while (!this.mayAnswer()) await new Promise((resolve) => setTimeout(resolve, 2));
     this.#underWay -= 1;
     const sent = Buffer.concat(chunks);
     const url = new URL(request.url ?? '/', 'http://model');

@@ -421,8 +421,7 @@ describe('acknowledgement', () => {
   test('eight concurrent requests after the first, with its cookie; only requests with a full queue are retried', async () => {
     await using rig = await rigOf(acknowledging);
     rig.model.isSticky = true;
-    // Long enough for a loaded machine to start the other requests.
-    rig.model.answerMs = 200;
+    rig.model.mayAnswer = () => rig.model.requests.length === 0 || rig.model.underWayMost >= 8;
     const sink = await rig.open();
     // Two messages do not fit into one request.
     const long = Array.from({ length: 12 }, (_, i) => message(i + 1, JSON.stringify({ seq: i + 1, pad: 'x'.repeat(600_000) })));
