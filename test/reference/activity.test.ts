@@ -68,7 +68,7 @@ test('the start names what the detection rules except at the company', async () 
   const { lists } = service.line as unknown as { lists: Record<string, string[] | Record<string, { hours: string; hosts: string[] }>> };
   expect(Object.keys(lists).sort()).toEqual(['help-desk', 'known-providers', 'offices', 'service-accounts', 'trusted-users']);
   expect(lists['offices']).toEqual(['192.0.2.1', '192.0.2.2', '192.0.2.3', '192.0.2.4', '192.0.2.5']);
-  expect(Object.values(lists['service-accounts'] ?? {})).toEqual([{ hours: '1-5', hosts: ['batch-1'] }]);
+  expect(Object.values(lists['service-accounts'] ?? {})).toEqual([{ hours: '1-6', hosts: ['batch-1'] }]);
 });
 
 test('users continue under every effect of switches on the service', { timeout: 220_000 }, async () => {

@@ -102,6 +102,8 @@ export const longForms = [
   'test/unit/content/kibana-rules.test.ts',
   'test/unit/daemon/source.test.ts',
   'test/unit/deliver/crash.test.ts',
+  'test/unit/detections/attacks.test.ts',
+  'test/unit/detections/quiet-weeks.test.ts',
   'test/unit/encode/any-record.test.ts',
   'test/unit/encode/ecs-bytes.test.ts',
   'test/unit/errors/secrets.test.ts',

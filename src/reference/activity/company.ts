@@ -120,7 +120,7 @@ export class Company {
   readonly employees: readonly Employee[];
   readonly teams: readonly Team[];
   readonly helpDesk: readonly User[];
-  /** Works by night, from 1 to 5 UTC, on `batch-1`. */
+  /** Works by night on `batch-1`, from 1 UTC, and now and then so late that it ends after 5 UTC. */
   readonly batch: User;
   /** Of the company's accounts: reads the files of every team at the end of a quarter, as announced. */
   readonly auditor: User;
@@ -200,7 +200,7 @@ export class Company {
   lists(): Readonly<Record<string, readonly string[] | Readonly<Record<string, object>>>> {
     const idsOf = (users: readonly User[]): string[] => users.map(({ userId }) => userId);
     return {
-      'service-accounts': { [this.batch.userId]: { hours: '1-5', hosts: [batchMachine.name] } },
+      'service-accounts': { [this.batch.userId]: { hours: '1-6', hosts: [batchMachine.name] } },
       'trusted-users': idsOf([this.batch, this.auditor]),
       'help-desk': idsOf(this.helpDesk),
       'known-providers': [mobileProvider],
@@ -236,7 +236,7 @@ export class Company {
   }
 
   #isWorking(employee: Employee, number: number): boolean {
-    if (number < employee.from || number > employee.to) return false;
+    if (!isEmployed(employee, number)) return false;
     if (this.#absences.get(employee)?.some(([from, to]) => number >= from && number < to) === true) return false;
     const weekday = new Date(this.#start + number * day).getUTCDay();
     const isWeekend = weekday === 0 || weekday === 6;
@@ -526,10 +526,16 @@ export class Company {
     return { id: uuidOf(random), name, owner, readers: new Set(owner.team.members), isLimited: false };
   }
 
-  #add(at: number, combination: Combination, user: User, file: CompanyFile, network: UserNetwork, colleague?: User): void {
+  #add(at: number, combination: Combination, user: User | Employee, file: CompanyFile, network: UserNetwork, colleague?: User): void {
+    // Meetings and shared files also name colleagues who have not begun yet, or are gone.
+    if ('from' in user && !isEmployed(user, Math.floor((at - this.#start) / day))) return;
     const { id, name, owner, isLimited } = file;
     this.#actions.push({ at: Math.round(at), combination, user, payload: { id, name, owner }, network, colleague, isLimited });
   }
+}
+
+function isEmployed({ from, to }: Employee, number: number): boolean {
+  return number >= from && number <= to;
 }
 
 const deskMachine: Machine = { name: 'DESK-1', type: 'Windows', uuid: 'desk', mac: '00-00-5E-00-53-01' };

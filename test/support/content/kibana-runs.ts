@@ -1,4 +1,5 @@
 /** Runs a detection rule of content/kibana every five minutes, as Kibana does, with the evaluators of KQL, EQL and ES|QL. */
+import { readFileSync } from 'node:fs';
 import type { DetectionEvent } from '../../../src/detections/evaluate.ts';
 import { eql } from './eql.ts';
 import { esql } from './esql.ts';
@@ -20,6 +21,20 @@ export interface KibanaRule {
     readonly value: number;
     readonly cardinality: readonly { readonly field: string; readonly value: number }[];
   };
+}
+
+/** The rule of content/kibana that is written from a rule of content/rules. */
+export function kibanaForm(id: string): KibanaRule {
+  const found = ['detection-rules', 'detection-rules-ledger']
+    .flatMap((name) =>
+      readFileSync(new URL(`../../../content/kibana/${name}.ndjson`, import.meta.url), 'utf8')
+        .trimEnd()
+        .split('\n'),
+    )
+    .map((line) => JSON.parse(line) as KibanaRule)
+    .find(({ rule_id }) => rule_id === `dpas-${id}`);
+  if (!found) throw new Error(`no form of ${id} for Kibana`);
+  return found;
 }
 
 const units: Readonly<Record<string, number>> = { m: 60_000, h: 3_600_000 };
@@ -92,7 +107,7 @@ function overThreshold({ query, threshold }: KibanaRule, rows: readonly Row[]): 
 }
 
 /**
- * The alerts of all runs. Kibana makes one alert of an event or a sequence that several runs find, and suppresses further alerts of a group.
+ * The alerts of all runs, with the time of the run as `run`, ms. Kibana makes one alert of an event or a sequence that several runs find, and suppresses further alerts of a group.
  * @param rows  with `event.ingested`
  * @param isLicensed  whether alert suppression, a paid function, is active
  */
@@ -112,7 +127,7 @@ export function alertsOf(rule: KibanaRule, rows: readonly Row[], lists: Lists, i
       const key = JSON.stringify(groups.map((field) => alert[field]));
       if (run - (opened.get(key) ?? -Infinity) < suppressMs) continue;
       opened.set(key, run);
-      alerts.push(alert);
+      alerts.push({ ...alert, run });
     }
   }
   return alerts;

@@ -4,6 +4,7 @@
  */
 import { globSync, readFileSync } from 'node:fs';
 import { parse, parseAllDocuments } from 'yaml';
+import type { DetectionEvent } from '../../../src/detections/evaluate.ts';
 import type { Row } from './events.ts';
 import { valuesOf } from './events.ts';
 
@@ -66,6 +67,15 @@ export function fieldsOf(rule: SigmaRule): readonly string[] {
 /** The values that a rule looks for, with their fields. */
 export const wantedOf = (rule: SigmaRule): readonly (readonly [field: string, value: unknown])[] =>
   mapsOf(rule).flatMap((map) => Object.entries(map).flatMap(([field, values]) => [values].flat().map((value) => [field, value] as const)));
+
+/** The record of an event, with the fields that the rules use. */
+export function recordOfEvent({ at, fields }: DetectionEvent): Row {
+  return {
+    ...{ actionAttempted: fields['dpas.action_attempted'], result: fields['dpas.result'], resultReason: fields['event.reason'] },
+    ...{ userId: fields['user.id'], payloadId: fields['dpas.payload.id'], currentPayloadOwnerId: fields['file.uid'] },
+    logTimestamp: new Date(at).toISOString().slice(0, -1),
+  };
+}
 
 /** The last record of each match, ordered by time. */
 export function matchesOf(rule: SigmaRule, records: readonly Row[]): readonly Row[] {

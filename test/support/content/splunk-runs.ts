@@ -17,7 +17,7 @@ export function msOf(text: string | undefined): number {
 }
 
 /**
- * The alerts of a search in all its runs, with its throttling.
+ * The alerts of a search in all its runs, with its throttling, and the time of the run as `run`, ms.
  * @param rows  documents with `event.ingested`
  * @param lookups  the rows of the lists of an operator
  */
@@ -52,7 +52,7 @@ export function splunkAlertsOf(name: string, rows: readonly Row[], lookups: Read
       const key = JSON.stringify(fields.map((field) => alert[field]));
       if (now - (opened.get(key) ?? -Infinity) < quiet) continue;
       opened.set(key, now);
-      alerts.push(alert);
+      alerts.push({ ...alert, run: now });
     }
   }
   return alerts;

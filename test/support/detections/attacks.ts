@@ -278,7 +278,7 @@ export function attacksOn(company: Company, at: number): readonly Attack[] {
       severity: 'high',
       actions: [],
       near: [],
-      ledger: proven,
+      ledger: [...proven, ledgerEvent('window-proven', 3 * hour)],
       nearLedger: [...proven, ...[4, 5, 6, 7, 8, 9, 10, 11].map((i) => ledgerEvent('window-proven', i * 15 * minute))],
     },
   ];

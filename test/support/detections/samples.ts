@@ -10,10 +10,8 @@ export function eventsOf(acts: readonly Act[], { dataset }: Pick<Rule, 'dataset'
     Array.from({ length: act.times }, (_, i): DetectionEvent => {
       const named = (value: string): string => (value === 'each' ? String(i) : value);
       const [latitude, longitude] = act.place?.split(',') ?? [];
-      const [action, result, reason] = act.code.split(':');
       const audit = {
-        'event.code': act.code,
-        ...{ 'dpas.action_attempted': action, 'dpas.result': result, 'event.reason': reason },
+        ...fieldsOfCode(act.code),
         'user.id': named(act.user),
         'dpas.payload.id': named(act.file),
         'file.uid': named(act.owner),
@@ -21,11 +19,17 @@ export function eventsOf(acts: readonly Act[], { dataset }: Pick<Rule, 'dataset'
         'source.as.organization.name': act.provider,
         'source.geo.location.lat': latitude,
         'source.geo.location.lon': longitude,
-        tags: action === 'Print' ? 'unknown_combination' : undefined,
+        tags: act.code.startsWith('Print:') ? 'unknown_combination' : undefined,
       };
       const fields = dataset === 'ledger' ? { 'event.action': act.code, 'dpas.ledger.source': 'production' } : audit;
       return { at: sampleStart + act.at + i * act.every, uid: `${String(number)}-${String(i)}`, fields };
     }),
   );
   return events.sort((a, b) => a.at - b.at);
+}
+
+/** `event.code` and the fields that it is made of. */
+export function fieldsOfCode(code: string): DetectionEvent['fields'] {
+  const [action, result, reason] = code.split(':');
+  return { 'event.code': code, 'dpas.action_attempted': action, 'dpas.result': result, 'event.reason': reason };
 }

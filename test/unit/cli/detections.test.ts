@@ -64,7 +64,7 @@ test('the alerts of a history are shown by day, with the user, and for other thr
   // In 10 minutes: Ann 26, then 13 files, Bob 19. The suspension of an alert is an hour.
   expect(rowOf(stdout, 'opened-many')).toBe('opened-many high 1 1 1 13: 3, 19: 2, [25: 1], 38: 0, 50: 0');
   expect(stdout).toMatch(/^2026-07-01 +opened-many +1 +ann@example\.com$/m);
-  expect(rowOf(stdout, 'owner-changed-many')).toBe('owner-changed-many high 0 0 0 3: 0, 5: 0, [6: 0], 9: 0, 12: 0');
+  expect(rowOf(stdout, 'owner-changed-many')).toBe('owner-changed-many high 0 0 0 4: 0, 5: 0, [7: 0], 11: 0, 14: 0');
   expect(stdout).toMatch(/^1 alert, at most 1 a day$/m);
 });
 

@@ -9,7 +9,7 @@ import { rules } from '../../../tools/content/rules.ts';
 import { eql } from '../../support/content/eql.ts';
 import { esql } from '../../support/content/esql.ts';
 import type { Row } from '../../support/content/events.ts';
-import { alertsOf, documentOf, msOf, type KibanaRule } from '../../support/content/kibana-runs.ts';
+import { alertsOf, documentOf, kibanaForm, msOf, type KibanaRule } from '../../support/content/kibana-runs.ts';
 import { kql } from '../../support/content/kql.ts';
 import { sized } from '../../support/long-run.ts';
 import { eventsOf } from '../../support/detections/samples.ts';
@@ -157,11 +157,6 @@ const indices = {
     hosts,
   })),
 };
-const formOf = ({ id }: Rule): KibanaRule => {
-  const found = written.find(({ rule_id }) => rule_id === `dpas-${id}`);
-  if (!found) throw new Error(`no form of ${id}`);
-  return found as KibanaRule;
-};
 const groupsOf = (alerts: readonly Row[], { alert_suppression }: KibanaRule): readonly unknown[] =>
   alerts.map((alert) => alert_suppression?.group_by.map((field) => alert[field]));
 
@@ -169,7 +164,7 @@ const groupsOf = (alerts: readonly Row[], { alert_suppression }: KibanaRule): re
 const unless = (isLeftOut: boolean): ((name: string, run: () => void) => void) => (isLeftOut ? () => undefined : test);
 
 describe.each(rules)('$id', (rule) => {
-  const form = formOf(rule);
+  const form = kibanaForm(rule.id);
   const samples = [
     ...rule.fires.map((acts, i) => ({ acts, name: `fires ${i}` })),
     ...rule.quiet.map((acts, i) => ({ acts, name: `quiet ${i}` })),
@@ -217,7 +212,7 @@ describe('without a licence for alert suppression', () => {
       const events = eventsOf(acts, rule);
       const end = (events.at(-1)?.at ?? 0) + 12_000;
       const alerts = alertsOf(
-        formOf(rule),
+        kibanaForm(rule.id),
         events.map((event) => documentOf(event, end)),
         indices,
         false,
@@ -233,7 +228,7 @@ test('an alert names its people, addresses and files: ten, and how many more', (
   if (!rule) throw new Error('no rule');
   const [acts = []] = rule.fires;
   const documents = eventsOf(acts, rule).map((event) => documentOf(event, event.at + 12_000));
-  const alert = alertsOf(formOf(rule), documents, indices, false).find((each) => each['Esql.counted'] === 30);
+  const alert = alertsOf(kibanaForm(rule.id), documents, indices, false).find((each) => each['Esql.counted'] === 30);
   expect(alert).toMatchObject({
     ...{ 'user.id': 'ann', 'user.name': 'Name of ann', 'user.email': 'ann@example.com', 'host.name': 'laptop', 'source.ip': '192.0.2.1' },
     'Esql.file_name_more': 20,

@@ -10,7 +10,7 @@ import { mappedFields } from '../../../tools/content/mapped-fields.ts';
 import { rules } from '../../../tools/content/rules.ts';
 import { sigmaLimit } from '../../../tools/content/sigma.ts';
 import { recordFor } from '../../support/content/events.ts';
-import { fieldsOf, matchesOf, readSigma, sigmaRule, sigmaRules, wantedOf } from '../../support/content/sigma.ts';
+import { fieldsOf, matchesOf, readSigma, recordOfEvent, sigmaRule, sigmaRules, wantedOf } from '../../support/content/sigma.ts';
 import { eventsOf } from '../../support/detections/samples.ts';
 import { parseCef } from '../../support/encode/cef-parser.ts';
 import { parseLeef } from '../../support/encode/leef-parser.ts';
@@ -95,13 +95,8 @@ describe.each(saidRules)('$id', (rule) => {
   // promise: Each Sigma rule fires for the samples of the rule that it is written from, and for no near miss.
   test.each(samples)('fires as the rule for its sample "$name"', ({ acts }) => {
     const events = eventsOf(acts, rule);
-    const records = events.map(({ at, fields }) => ({
-      ...{ actionAttempted: fields['dpas.action_attempted'], result: fields['dpas.result'], resultReason: fields['event.reason'] },
-      ...{ userId: fields['user.id'], payloadId: fields['dpas.payload.id'], currentPayloadOwnerId: fields['file.uid'] },
-      logTimestamp: new Date(at).toISOString().slice(0, -1),
-    }));
     const expected = evaluate(rule, events, {}, events.at(-1)?.at ?? 0);
-    expect(matchesOf(sigmaRule(nameOf(rule.id)), records).length > 0).toBe(expected.length > 0);
+    expect(matchesOf(sigmaRule(nameOf(rule.id)), events.map(recordOfEvent)).length > 0).toBe(expected.length > 0);
   });
 });
 
