@@ -27,14 +27,21 @@ export function fieldsOf(rules: readonly Rule[]): readonly string[] {
 
 /**
  * @param document  a parsed line of the format `ecs`; anything else may come too
+ * @param texts  those of earlier events; of equal ones the first is kept
  * @returns undefined for what is no event of Waybill: it has no time or no identity
  */
-export function eventOf(document: unknown, fields: readonly string[]): DetectionEvent | undefined {
+export function eventOf(document: unknown, fields: readonly string[], texts = new Map<string, string>()): DetectionEvent | undefined {
+  const kept = (text: string | undefined): string | undefined => {
+    if (text === undefined) return undefined;
+    const found = texts.get(text) ?? text;
+    texts.set(found, found);
+    return found;
+  };
   const at = Date.parse(textAt(document, '@timestamp') ?? '');
   // A ledger event has no uid of a record: its hash names it.
   const uid = textAt(document, 'dpas.uid') ?? textAt(document, 'event.hash') ?? textAt(document, 'event.id');
   if (Number.isNaN(at) || uid === undefined) return undefined;
-  return { at, uid, fields: Object.fromEntries(fields.map((field) => [field, textAt(document, field)])) };
+  return { at, uid, fields: Object.fromEntries(fields.map((field) => [field, kept(textAt(document, field))])) };
 }
 
 function textAt(document: unknown, field: string): string | undefined {

@@ -2,7 +2,7 @@
 export const budgets: Readonly<Record<string, readonly [lines: number, kilobytes: number]>> = {
   admin: [3140, 119],
   archive: [6650, 295],
-  cli: [7580, 376],
+  cli: [7600, 377],
   collect: [4800, 220],
   config: [1860, 91],
   connect: [860, 40],

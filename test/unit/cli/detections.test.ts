@@ -76,6 +76,14 @@ test('a record that the file has twice counts once, a foreign line is left out a
   expect(stderr).toBe('warning: 2 of the lines are no events of the format ecs, and were left out\n');
 });
 
+test('a long history has a line of progress', async () => {
+  const file = join(folder, 'long.ndjson');
+  const lines = Array.from({ length: 10_001 }, (_, i) => `{"@timestamp":"2026-07-01T00:00:00Z","dpas":{"uid":"${i}"}}\n`);
+  writeFileSync(file, lines.join(''));
+  const { stderr } = await run('--file', file, '--rule', 'opened-many');
+  expect(stderr).toBe('10000 events read\n');
+});
+
 test('an exception list takes users out, and service accounts have hours', async () => {
   const file = await eventsFile(records);
   const lists = join(folder, 'lists.yaml');

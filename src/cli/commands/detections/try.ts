@@ -4,7 +4,7 @@ import { parseRecordLine, type LedgerFacts, type LineFacts } from '../../../arch
 import { Prover } from '../../../archive/prove.ts';
 import { eventOf, fieldsOf } from '../../../detections/event.ts';
 import type { DetectionEvent } from '../../../detections/evaluate.ts';
-import { readRules, type Rule } from '../../../detections/rule.ts';
+import { readRules } from '../../../detections/rule.ts';
 import { parseLists, tryRule } from '../../../detections/trial.ts';
 import { packageFile } from '../../../disk/files.ts';
 import { messageOf, WaybillError } from '../../../errors/errors.ts';
@@ -14,6 +14,7 @@ import { readInput, writeResult, type Io } from '../../io.ts';
 import { linesOf } from '../../lines.ts';
 import { byId } from '../../not-found.ts';
 import { configOption, text, texts, type ValuesOf } from '../../option.ts';
+import { Progress } from '../../progress.ts';
 import { placeOf } from '../archive/place.ts';
 import { recordEncoder } from '../encode.ts';
 import { trialText } from './trial-text.ts';
@@ -37,42 +38,63 @@ export const tryRules = subcommand({
     const given = [values.archive, values.sink, values.file].filter((each) => each !== undefined);
     if (given.length !== 1)
       throw new WaybillError('usage', 'cannot find the history: pass one of --archive DIR, --sink ID and --file FILE');
-    const { events: received, code } = await (values.file === undefined ? archived(values, all, io) : inFile(values.file, all, io));
-    const events = [...new Map(received.map((event) => [event.uid, event])).values()].sort((a, b) => a.at - b.at);
+    const history = new History(io, fieldsOf(all));
+    const code = await (values.file === undefined ? archived(values, history, io) : inFile(values.file, history, io));
+    const events = [...history.events.values()].sort((a, b) => a.at - b.at);
     const [first, last] = [events[0], events.at(-1)];
     if (!first || !last) throw new WaybillError('usage', 'cannot try the rules: the history has no event with a time and a dpas.uid');
     const trials = rules.map((rule) => {
       io.signal.throwIfAborted();
+      if (events.length >= shownEvery) history.progress.showLine(`rule ${rule.id} on ${String(events.length)} events`);
       return tryRule(rule, events, lists, last.at);
     });
+    history.progress.end();
     await writeResult(io, trialText(trials, events));
     return code;
   },
 });
 
-interface History {
-  readonly events: readonly DetectionEvent[];
-  /** The exit code. */
-  readonly code: number;
+/** Of how many events a line of progress tells. */
+const shownEvery = 10_000;
+
+/** The events of a history, each once. */
+class History {
+  readonly events = new Map<string, DetectionEvent>();
+  readonly progress: Progress;
+  readonly #fields: readonly string[];
+  readonly #texts = new Map<string, string>();
+
+  constructor({ stderr }: Io, fields: readonly string[]) {
+    this.progress = new Progress(stderr);
+    this.#fields = fields;
+  }
+
+  /** @returns whether the document is an event */
+  addDocument(document: unknown): boolean {
+    const event = eventOf(document, this.#fields, this.#texts);
+    if (event) this.add(event);
+    return event !== undefined;
+  }
+
+  add(event: DetectionEvent): void {
+    this.events.set(event.uid, event);
+    if (this.events.size % shownEvery === 0) this.progress.showLine(`${String(this.events.size)} events read`);
+  }
 }
 
-async function inFile(file: string, rules: readonly Rule[], { stdin, stderr, signal }: Io): Promise<History> {
-  const fields = fieldsOf(rules);
-  const events: DetectionEvent[] = [];
+/** @returns the exit code */
+async function inFile(file: string, history: History, { stdin, stderr, signal }: Io): Promise<number> {
   let others = 0;
   try {
     for await (const line of linesOf(file === '-' ? stdin : createReadStream(file), signal)) {
-      if (line.trim() === '') continue;
-      const event = eventOf(parsed(line), fields);
-      if (event) events.push(event);
-      else others += 1;
+      if (line.trim() !== '' && !history.addDocument(parsed(line))) others += 1;
     }
   } catch (cause) {
     signal.throwIfAborted();
     throw new WaybillError('usage', `cannot read --file "${file}": ${messageOf(cause)}`, { cause });
   }
   if (others > 0) stderr.write(`warning: ${String(others)} of the lines are no events of the format ecs, and were left out\n`);
-  return { events, code: 0 };
+  return 0;
 }
 
 function parsed(line: string): unknown {
@@ -93,29 +115,27 @@ const actions: Readonly<Record<LedgerFacts['state'], string>> = {
   resumed: 'suspension-ended',
 };
 
+/** @returns the exit code */
 async function archived(
   { archive, sink, config }: Pick<ValuesOf<typeof options>, 'archive' | 'sink' | 'config'>,
-  rules: readonly Rule[],
+  history: History,
   io: Io,
-): Promise<History> {
+): Promise<number> {
   const { store: opened } = await placeOf({ directory: archive, sink, config }, io);
   await using store = opened;
   const prover = await Prover.open(store);
-  const fields = fieldsOf(rules);
   const encoders = new Map<string, (text: string) => string>();
-  const events: DetectionEvent[] = [];
   const leftOut = new Set<string>();
   const addEvent = (facts: LineFacts, line: Buffer): boolean => {
     io.signal.throwIfAborted();
     if (facts.kind === 'ledger') {
       const { source, to, state, seq } = facts;
       const named = { 'event.action': actions[state], 'dpas.ledger.source': source };
-      events.push({ at: to / 1_000, uid: `ledger ${String(seq)}`, fields: named });
+      history.add({ at: to / 1_000, uid: `ledger ${String(seq)}`, fields: named });
     } else if (facts.kind === 'record') {
       const encode = encoders.get(facts.source) ?? recordEncoder('ecs', facts.source, systemClock);
       encoders.set(facts.source, encode);
-      const event = eventOf(JSON.parse(encode(parseRecordLine(line).record.toString())), fields);
-      if (event) events.push(event);
+      history.addDocument(JSON.parse(encode(parseRecordLine(line).record.toString())));
     }
     // No proof is needed.
     return false;
@@ -123,5 +143,5 @@ async function archived(
   await Array.fromAsync(prover.lines(addEvent, ({ result }) => leftOut.add(result)));
   const isWhole = leftOut.size === 0 && !prover.newer;
   if (!isWhole) io.stderr.write('warning: lines of the archive are missing or cannot be proven: see "waybill archive verify"\n');
-  return { events, code: leftOut.has('altered') ? 1 : isWhole ? 0 : 3 };
+  return leftOut.has('altered') ? 1 : isWhole ? 0 : 3;
 }
