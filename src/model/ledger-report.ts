@@ -98,6 +98,7 @@ export interface LedgerReportSinkWindow {
 
 export interface LedgerReportSuspension {
   readonly at: string;
+  /** `suspended`, `changed` (its reason or message while it lasts) or `active`. */
   readonly event: string;
   readonly reason: string | null;
   readonly message: string | null;

@@ -249,12 +249,17 @@ function suspensions(db: Database, source: number, query: ReportQuery): LedgerRe
     `SELECT kind, body, min_us FROM segments WHERE source = ? AND kind & 255 = ${kindLedger} AND min_us = max_us AND min_us >= ? AND min_us < ?
      ORDER BY seq`,
   );
+  let isSuspended = false;
   return lines.all(source, query.from ?? 0, query.to ?? Number.MAX_SAFE_INTEGER).flatMap(({ kind, body, min_us: at }) => {
     const line = storedJson(Buffer.from(unpackBody(kind, body)).toString('utf8')) as Readonly<Record<string, unknown>>;
     const text = (name: string): string | null => (typeof line[name] === 'string' ? line[name] : null);
     const operation = text('ledger');
     if (operation === null || operation === 'operation') return [];
-    return [{ at: instant(at), event: text('state') ?? operation, reason: text('reason'), message: text('message') }];
+    const state = text('state') ?? operation;
+    // A line is written also when the facts of a suspension change.
+    const event = state === 'suspended' && isSuspended ? 'changed' : state;
+    isSuspended = state === 'suspended';
+    return [{ at: instant(at), event, reason: text('reason'), message: text('message') }];
   });
 }
 

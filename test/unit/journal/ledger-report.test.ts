@@ -309,23 +309,29 @@ test('the report contains operations of the period and on its windows, and suspe
   });
   expect(only(report).suspensions).toEqual([]);
   // A ledger entry about one instant: from = to.
-  const line = {
-    ledger: 'suspension',
-    source: sourceId,
-    from: base + second,
-    to: base + second,
-    revision: 1,
-    state: 'suspended',
-    reason: 'fields',
-    message: 'gone',
-  };
-  db.prepare(
+  const segment = db.prepare(
     `INSERT INTO segments (seq, n, kind, source, min_us, max_us, received_us, flags, uids, ends, body, chain)
-     VALUES (99, 1, 2, (SELECT source_no AS n FROM sources), ?, ?, ?, x'', x'', x'00', ?, x'00')`,
-  ).run(base + second, base + second, base + second, Buffer.from(JSON.stringify(line)));
-  const suspension = { at: '2026-11-20T02:00:01Z', event: 'suspended', reason: 'fields', message: 'gone' };
-  expect(only(ledgerReport(db)).suspensions).toEqual([suspension]);
-  expect(only(ledgerReport(db, { from: base + 2 * second })).suspensions).toEqual([]);
+     VALUES (?, 1, 2, (SELECT source_no AS n FROM sources), ?, ?, ?, x'', x'', x'00', ?, x'00')`,
+  );
+  // A line with the same state changes the facts of the suspension.
+  const changes = [
+    ['suspended', 'gone'],
+    ['suspended', 'gone, and one more'],
+    ['active', 'gone, and one more'],
+    ['suspended', 'gone again'],
+  ];
+  for (const [i, [state, message]] of changes.entries()) {
+    const at = base + (i + 1) * second;
+    const line = { ledger: 'suspension', source: sourceId, from: at, to: at, revision: 1, state, reason: 'fields', message };
+    segment.run(99 + i, at, at, at, Buffer.from(JSON.stringify(line)));
+  }
+  expect(only(ledgerReport(db)).suspensions).toEqual([
+    { at: '2026-11-20T02:00:01Z', event: 'suspended', reason: 'fields', message: 'gone' },
+    { at: '2026-11-20T02:00:02Z', event: 'changed', reason: 'fields', message: 'gone, and one more' },
+    { at: '2026-11-20T02:00:03Z', event: 'active', reason: 'fields', message: 'gone, and one more' },
+    { at: '2026-11-20T02:00:04Z', event: 'suspended', reason: 'fields', message: 'gone again' },
+  ]);
+  expect(only(ledgerReport(db, { from: base + 5 * second })).suspensions).toEqual([]);
 });
 
 test('a sink has requested history only if it was requested for it, and after it started', async () => {

@@ -251,6 +251,7 @@ test('an ended suspension does not repeat its reason', () => {
   const message = 'userNetwork is not shown any more';
   const suspensions = [
     { at: '2026-11-19T22:20:00Z', event: 'suspended', reason: 'fields', message },
+    { at: '2026-11-19T22:22:00Z', event: 'changed', reason: 'fields', message },
     { at: '2026-11-19T22:25:00Z', event: 'active', reason: 'fields', message },
   ];
   expect(
@@ -259,6 +260,7 @@ test('an ended suspension does not repeat its reason', () => {
       ?.slice(1),
   ).toEqual([
     ['2026-11-19 22:20', 'suspension started', 'fields', message],
+    ['2026-11-19 22:22', 'suspension changed', 'fields', message],
     ['2026-11-19 22:25', 'suspension ended', 'fields', ''],
   ]);
 });
