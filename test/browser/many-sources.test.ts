@@ -83,14 +83,17 @@ afterAll(async () => {
   if (missing === undefined) await browser.close();
 });
 
-async function start(shown = many, gaps: readonly object[] = []): Promise<string> {
+async function start(
+  shown = many,
+  { gaps = [], accepted = [] }: { readonly gaps?: readonly object[]; readonly accepted?: readonly object[] } = {},
+): Promise<string> {
   const empty = () => Promise.resolve({ type: 'application/json', text: '{}' });
   const made = overviewOf(...drawn(shown));
   const admin = await startAdmin(
     { listen: '127.0.0.1:0' },
     {
       ...{ snapshot: () => shown, ledger: empty, operations: empty, metricsText: () => Promise.resolve('') },
-      gaps: () => Promise.resolve({ type: 'application/json', text: JSON.stringify({ gaps, inDoubt: [], accepted: [] }) }),
+      gaps: () => Promise.resolve({ type: 'application/json', text: JSON.stringify({ gaps, inDoubt: [], accepted }) }),
       ...{ log: { write: () => undefined }, clock: { now: () => now / 1000, monotonic: () => 0, sleep: () => Promise.resolve() } },
       overview: () => Promise.resolve(made),
     },
@@ -221,7 +224,7 @@ test('three of twenty sources and two of eight sinks fail: a short headline, eve
   skip(missing !== undefined, missing);
   const { page, faults } = await watchedPage(
     browser,
-    await start(faulty, [gap, { ...gap, state: 'accepted', from: '2026-11-19T00:00:00Z' }]),
+    await start(faulty, { gaps: [gap], accepted: [{ ...gap, state: 'accepted', from: '2026-11-19T00:00:00Z' }] }),
   );
   const text = (selector: string): Promise<string> => page.locator(selector).innerText();
   expect(await text('#summary')).toBe('3 of 20 sources fail, 2 of 8 sinks do not deliver');
