@@ -5,8 +5,8 @@
 import type { CollectedRecord } from '../model/journal.ts';
 import { personalFields, type PersonalField } from '../record/fields.ts';
 
-/** The fields that appear "depending on the permissions". */
-export const watchedFields = ['userNetwork', ...personalFields] as const;
+/** The fields that appear "depending on the permissions". `Shares` keeps them as one digit in base 32, which has five bits. */
+export const watchedFields = ['userNetwork', ...personalFields] as const satisfies { readonly length: 5 };
 export type WatchedField = 'userNetwork' | PersonalField;
 
 /** A field is usual when at least this share of the last records contain it. */

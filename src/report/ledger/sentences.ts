@@ -110,12 +110,8 @@ function acceptedSentences(accepted: readonly string[], operations: ReadonlyMap<
 
 /** The event, its reason and its message; an end has only the event, because its cause is in the line of the start. */
 export function suspensionText({ event, reason, message }: LedgerReportSuspension): [what: string, reason: string, known: string] {
-  const isEnd = event === 'active';
-  return [
-    isEnd ? 'suspension ended' : event === 'changed' ? 'suspension changed' : 'suspension started',
-    reason ?? '',
-    isEnd ? '' : (message ?? ''),
-  ];
+  const what = { active: 'ended', changed: 'changed' }[event] ?? 'started';
+  return [`suspension ${what}`, reason ?? '', event === 'active' ? '' : (message ?? '')];
 }
 
 function gapSentences(
