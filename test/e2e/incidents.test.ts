@@ -279,7 +279,8 @@ const incidents: readonly Incident[] = [
     // They are found by recounts.
     name: 'late records',
     isVariant: true,
-    source: { recountAfter: ['15s', '35s'] },
+    // A record may be 30 s late, and a loaded service shows it some seconds later.
+    source: { recountAfter: ['15s', '60s'] },
     happens: async ({ service, daemon }) => {
       await service.set({ lateShare: [0.5], lateDelay: ['30s'], rate: 20 });
       await daemon.logged('window.grew');
