@@ -27,7 +27,7 @@ export function fieldsOf(rules: readonly Rule[]): readonly string[] {
 
 /**
  * @param document  a parsed line of the format `ecs`; anything else may come too
- * @param texts  those of earlier events; of equal ones the first is kept
+ * @param texts  texts of earlier events; the first of several equal texts is kept
  * @returns undefined for what is no event of Waybill: it has no time or no identity
  */
 export function eventOf(document: unknown, fields: readonly string[], texts = new Map<string, string>()): DetectionEvent | undefined {

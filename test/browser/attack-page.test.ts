@@ -26,7 +26,7 @@ test('the page shows the alert and the timeline of an attack, and the end of the
       await expect.poll(addressIn).not.toBe('');
       await using browser = await launch();
       const { page, faults } = await watchedPage(browser, addressIn());
-      // During the attack, so that the picture shows its events among those of others.
+      // During the attack, so that the picture shows its events among other events.
       await says(page, '#timeline', /Decrypt AccessGranted Success[^]* and 2\d more/);
       demo.kill('SIGINT');
       await says(page, 'header', /The demo has ended/);

@@ -112,7 +112,7 @@ export class Users {
     return this.#data.prepared('SELECT 1 FROM groups WHERE id = ?').get(groupId) !== undefined;
   }
 
-  /** Adds people and groups of the seed, except those of an earlier start. */
+  /** Adds people and groups of the seed. Skips the ones that an earlier start added. */
   settle({ people, groups, accounts }: Pick<Organization, 'people' | 'groups' | 'accounts'>, seed: string): void {
     this.#data.transaction(() => {
       const newPeople = people.filter(({ userId }) => !this.find(userId));

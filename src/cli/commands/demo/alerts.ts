@@ -27,7 +27,7 @@ type Step = Readonly<Record<'time' | 'what' | 'host' | 'files', string>>;
 
 const namedAtMost = 5;
 const stepsAtMost = 20;
-/** Of the people in an alert and in a timeline, besides what rules read. */
+/** Fields of people that an alert and a timeline show; rules do not read them. */
 const fieldsOfPeople = ['user.full_name', 'user.id', 'host.hostname', 'source.ip'];
 
 export class Alerts {
