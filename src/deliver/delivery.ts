@@ -175,10 +175,10 @@ export class Delivery {
   }
 
   #progresses(): ReplayProgress[] {
-    const order = ({ state, ended = Infinity }: ReplayProgress): number => (state === 'failed' ? -Infinity : -ended);
+    const order = ({ state, ended = Number.MAX_VALUE }: ReplayProgress): number => (state === 'failed' ? Infinity : ended);
     return this.#replayFeeds()
       .map((feed) => feed.progress())
-      .sort((a, b) => (order(a) < order(b) ? -1 : 1));
+      .sort((a, b) => Number(order(a) < order(b)) - Number(order(a) > order(b)));
   }
 
   #replayFeeds(): ReplayFeed[] {

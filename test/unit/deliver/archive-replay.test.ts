@@ -247,6 +247,7 @@ test('continues by itself when the archive can be read again', async () => {
   // A replay from the journal may run before the next attempt.
   // Both are shown: the failed one stays the first.
   expect(loop.delivery.replay(rangeReplay(1, 2))).toMatchObject({ state: 'running', first: 1, last: 2 });
+  expect(loop.delivery.view().replays?.map((each) => each.state)).toEqual(['failed', 'running']);
   await rig.clock.until(() => loop.delivery.view().replays?.[1]?.state === 'done', 10_000);
   expect(loop.delivery.view().replays).toMatchObject([
     { archive: 'evidence', state: 'failed' },
