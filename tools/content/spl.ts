@@ -152,10 +152,11 @@ const by = (group: readonly string[]): string => `BY ${group.map(nameOf).join(' 
 function single(rule: Rule, { where, group }: DetectionOf<'single'>): string {
   const list = where[0]?.outside;
   const key = group.map(nameOf).join(' . ":" . ');
+  // A column severity takes the place of the one that the notable's parameters give: that of the record (dpas_severities).
   const columns =
     rule.dataset === 'ledger'
       ? '_time event.action event.reason event.start event.end dpas.ledger.source dest'
-      : '_time user user_id user_name user_email src src_host signature_id signature object object_id';
+      : '_time user user_id user_name user_email src src_host signature_id signature object object_id severity';
   return pipe(
     source(rule, terms(where), 10 * minute),
     list === undefined ? '' : outside(list),

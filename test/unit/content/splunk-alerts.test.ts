@@ -132,6 +132,19 @@ test('an alert names its people, addresses and files: ten, and how many more', (
 });
 
 test.each([
+  [4, 'low'],
+  [8, 'high'],
+])('an alert on one denial of severity %s is %s, as its record', (level, word) => {
+  const rule = rules.find(({ id }) => id === 'open-denied-no-access');
+  if (!rule) throw new Error('no rule');
+  const documents = eventsOf(rule.fires[0] ?? [], rule).map((event) => ({
+    ...documentOf(event, event.at + soon),
+    ...{ 'event.outcome': 'failure', 'event.severity': level },
+  }));
+  expect(splunkAlertsOf(nameOf(rule), documents, lookups)[0]).toHaveProperty('severity', word);
+});
+
+test.each([
   ['trusted-users', 'opened-many', { user_id: 'ann' }],
   ['help-desk', 'denied-changed-opened', { user_id: 'root' }],
   ['offices', 'open-denied-country', { address: '192.0.2.1' }],
