@@ -53,12 +53,14 @@ export function assertForward(verb: string, from: Micros | undefined, to: Micros
   throw new WaybillError('usage', `cannot ${verb} from "${given.from ?? ''}" to "${given.to ?? 'now'}": the end is not after the start`);
 }
 
+const takesTime = /^--(from|to|before)$/;
+
 /** `--from -7d` as `--from=-7d`: a value that starts with a hyphen would be read as an option. */
 export function joinSpans(args: readonly string[]): string[] {
   return args.flatMap((arg, i) => {
-    if (/^-\d/.test(arg) && /^--(from|to)$/.test(args[i - 1] ?? '')) return [];
+    if (/^-\d/.test(arg) && takesTime.test(args[i - 1] ?? '')) return [];
     const next = args[i + 1];
-    return /^--(from|to)$/.test(arg) && next !== undefined && /^-\d/.test(next) ? [`${arg}=${next}`] : [arg];
+    return takesTime.test(arg) && next !== undefined && /^-\d/.test(next) ? [`${arg}=${next}`] : [arg];
   });
 }
 

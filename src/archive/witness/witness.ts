@@ -16,7 +16,7 @@ interface Answer {
   readonly status: number;
   readonly text: string;
   readonly type?: 'text/x.tlog.size';
-  /** What the owner of the witness must know: a signed checkpoint contradicts a cosigned one, or the archive was set back. */
+  /** What the owner of the witness must know: a signed checkpoint that contradicts the cosigned one, or may. */
   readonly alarm?: string | undefined;
 }
 
@@ -110,20 +110,14 @@ export class Witness {
     const old = Number(digits);
     if (old > size) return { status: 400, text: 'the old size is above that of the checkpoint\n' };
     const newest = this.#newest.get(origin) ?? { size: 0, root: emptyRoot };
-    const alarm = (reason: string): string =>
-      `${reason}: ${JSON.stringify(note.toString())}; cosigned before: ${this.#newest.get(origin)?.note ?? ''}`;
-    if (old !== newest.size) {
-      const isSetBack = size < newest.size;
-      const set = isSetBack ? alarm(`"${origin}" has ${size} lines, fewer than the ${newest.size} that were cosigned`) : undefined;
-      return { status: 409, text: `${newest.size}\n`, type: 'text/x.tlog.size', alarm: set };
-    }
-    if (!extendsTree(newest, { size, root }, proof))
-      return { status: 422, text: 'it does not extend the last one\n', alarm: alarm(`"${origin}" does not extend what was cosigned`) };
+    const text = `${opened.text}\n${signaturesOf(note, opened.text, keys)}`;
+    const doubt = doubtOf({ size, root }, newest);
+    const alarm = doubt && `"${origin}" ${doubt}: ${JSON.stringify(text)}; cosigned before: ${this.#newest.get(origin)?.note ?? ''}`;
+    if (old !== newest.size)
+      return { status: 409, text: `${newest.size}\n`, type: 'text/x.tlog.size', alarm: size > newest.size ? undefined : alarm };
+    if (!extendsTree(newest, { size, root }, proof)) return { status: 422, text: 'it does not extend the last one\n', alarm };
     const line = cosignatureLine(opened.text, this.#options.signer, this.#options.now());
-    const cosigned = `${note.toString()}${line}`;
-    // Its reader limits the signatures of a note.
-    if (typeof openNote(Buffer.from(cosigned), []) === 'string') return { status: 400, text: 'too many signatures\n' };
-    await this.#store({ origin, size, root, note: cosigned });
+    await this.#store({ origin, size, root, note: `${text}${line}` });
     return { status: 200, text: line };
   }
 
@@ -137,7 +131,33 @@ export class Witness {
   }
 }
 
+/** The first valid signature of each known key. Other lines could be invalid to a reader that knows their keys, and could fill the state. */
+function signaturesOf(note: Buffer, text: string, keys: readonly Verifier[]): string {
+  const lines = note
+    .toString()
+    .slice(text.length + 1)
+    .split(/(?<=\n)/);
+  const signatures = new Map<Verifier, string>();
+  for (const line of lines) {
+    const signed = openNote(Buffer.from(`${text}\n${line}`), keys);
+    const [key] = typeof signed === 'string' ? [] : signed.signedBy;
+    if (key && !signatures.has(key)) signatures.set(key, line);
+  }
+  return [...signatures.values()].join('');
+}
+
 type Tree = Pick<Checkpoint, 'size' | 'root'>;
+
+/** Why a signed checkpoint that is not cosigned matters. Only two roots of one size are evidence: everybody can send an old checkpoint, or a wrong proof. */
+function doubtOf(sent: Tree, cosigned: Tree): string | undefined {
+  if (sent.size < cosigned.size)
+    return `has ${sent.size} lines, fewer than the ${cosigned.size} that were cosigned: it is an old checkpoint, or the archive was set back`;
+  if (sent.size > cosigned.size)
+    return `has ${sent.size} lines, but no proof that they extend the ${cosigned.size} that were cosigned: the request is wrong, or the archive has two histories`;
+  return equal(sent.root, cosigned.root)
+    ? undefined
+    : `has two histories: the ${sent.size} lines have another root than those that were cosigned`;
+}
 
 /** Every tree extends the tree without leaves. */
 function extendsTree(before: Tree, after: Tree, proof: readonly (Buffer | undefined)[]): boolean {

@@ -125,8 +125,7 @@ export class Cosigner implements AsyncDisposable {
   }
 
   async #ask(note: Buffer, old: number, size: number, signal: AbortSignal): Promise<Cosigned | number> {
-    if (old > size)
-      throw this.#refused(`it has cosigned ${old} lines, and this archive has ${size}: the archive was set back, or has two histories`);
+    if (old > size) throw this.#refused(setBackMessage(old, size));
     const { store, witness } = this.#parts;
     const proof = await readConsistencyProof(store, { from: old, to: size }, broken);
     return witness.cosign(note, old, proof, signal);
@@ -166,7 +165,12 @@ export class Cosigner implements AsyncDisposable {
   }
 }
 
-function sizeOf(note: Buffer): number {
+export function setBackMessage(cosigned: number, size: number): string {
+  return `it has cosigned ${cosigned} lines, and this archive has ${size}: the archive was set back, or has two histories`;
+}
+
+/** @throws WaybillError `archive_broken` for bytes that are no checkpoint */
+export function sizeOf(note: Buffer): number {
   const opened = openNote(note, []);
   const checkpoint = typeof opened === 'object' ? parseCheckpoint(opened.text) : undefined;
   if (!checkpoint) throw broken('checkpoints/', 'a file is not a checkpoint');

@@ -10,6 +10,7 @@ import type { ArchiveStore } from '../../archive/store.ts';
 import { messageOf, WaybillError } from '../../errors/errors.ts';
 import { quote } from '../../errors/quote.ts';
 import { defineSink, type Finding, type SinkContext } from '../define.ts';
+import { setBackMessage, sizeOf } from './cosigner.ts';
 import { signingKeysOf } from './key.ts';
 import { openAuthority } from './open-authority.ts';
 import { openWitnesses } from './open-witnesses.ts';
@@ -110,6 +111,9 @@ async function witnessFindings(settings: ArchiveSettings, context: SinkContext, 
     else
       try {
         const answer = await client.cosign(note, 0, [], signal);
+        const size = sizeOf(note);
+        if (typeof answer === 'number' && answer > size)
+          throw new WaybillError('sink_unavailable', `cannot use the witness "${name}": ${setBackMessage(answer, size)}`);
         findings.push({
           level: 'ok',
           message: `witness "${name}" knows this archive${typeof answer === 'number' ? `: it has cosigned ${answer} lines` : ''}`,

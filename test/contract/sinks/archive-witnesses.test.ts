@@ -4,7 +4,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { checkpointPath } from '../../../src/archive/checkpoint.ts';
-import { cosignatureLine, formatVerifier, openNote, parseVerifier, signerOf } from '../../../src/archive/signed-note.ts';
+import { cosignatureLine, formatVerifier, openNote, parseVerifier, signerOf, signNote } from '../../../src/archive/signed-note.ts';
 import type { Verifier } from '../../../src/archive/signed-note.ts';
 import { WitnessClient } from '../../../src/archive/witness/client.ts';
 import type { Log } from '../../../src/model/telemetry.ts';
@@ -165,7 +165,29 @@ describe('a witness refuses', () => {
       .toMatch(/status 422 \(this checkpoint does not extend the one that it cosigned before\)/);
     expect(other.cosignatures).toEqual([]);
     expect(witness.stderr()).toMatch(/^refused: "waybill\/.*" has 301 lines, fewer than the 312 that were cosigned/);
-    expect(witness.stderr()).toMatch(/^refused: "waybill\/.*" does not extend what was cosigned/m);
+    expect(witness.stderr()).toMatch(/^refused: "waybill\/.*" has 402 lines, but no proof that they extend the 312 that were cosigned/m);
+  });
+
+  test('what anyone may send: it stores no signature that it did not check, and calls only two roots of one size two histories', async () => {
+    const rig = await begun();
+    await using witness = await startWitness({ folder: temporary(), archives: [rig.key], isNew: true });
+    const note = rig.text('checkpoint');
+    const [origin = '', size = '', root = ''] = note.split('\n');
+    const ask = async (sent: string, old: string, ...proof: readonly string[]): Promise<number> => {
+      const body = [`old ${old}`, ...proof, '', sent].join('\n');
+      return (await fetch(`${witness.url}/add-checkpoint`, { method: 'POST', body })).status;
+    };
+    // An auditor who knows the key of this line would find the checkpoint altered.
+    const wrong = cosignatureLine('another text\n', signerOf('witness.example/w5', keyFrom(5), 4), now());
+    expect(await ask(`${note}${wrong.repeat(50)}`, '0')).toBe(200);
+    const served = await fetch(`${witness.url}/${createHash('sha256').update(origin).digest('hex')}/checkpoint`);
+    expect((await served.text()).match(/(?<=^\u2014 )\S+/gm)).toEqual([origin, 'witness.example/w9']);
+
+    expect([await ask(note, '0'), await ask(note, size, root)]).toEqual([409, 422]);
+    expect(witness.stderr()).toBe('');
+    const other = signNote(`${origin}\n${size}\n${Buffer.alloc(32).toString('base64')}\n`, [signerOf(origin, keyFrom(1))]);
+    expect(await ask(other, size)).toBe(422);
+    expect(witness.stderr()).toMatch(/^refused: "waybill\/.*" has two histories: the 301 lines have another root .*\u2014 waybill/);
   });
 
   test('an archive whose key it does not know', async ({ skip }) => {
@@ -324,4 +346,13 @@ test('check asks each witness about the newest checkpoint', async () => {
     { level: 'ok', message: 'witness "witness.example/w9" knows this archive: it has cosigned 4 lines' },
   ]);
   expect(readFileSync(join(directory, 'checkpoint'), 'utf8')).not.toContain('witness.example');
+  await using ahead = await startServer(
+    (_, response) => void response.writeHead(409, { 'content-type': 'text/x.tlog.size' }).end('9999\n'),
+  );
+  expect((await checked({ url: ahead.url, key: formatVerifier(signer) })).slice(1)).toMatchObject([
+    {
+      level: 'error',
+      message: expect.stringContaining('has cosigned 9999 lines, and this archive has 4: the archive was set back') as string,
+    },
+  ]);
 });

@@ -391,4 +391,7 @@ test('compare names what an export lacks, has twice and has in addition', async 
   );
   const csv = ['--ids', join(folder, 'ids.csv'), '--by', 'logId', '--field', 'logId'];
   expect(await archive('compare', ...place(), '--source', 'production', ...csv)).toMatchObject({ code: 0 });
+  await expect(archive('compare', ...place(), '--source', 'elsewhere', ...csv)).rejects.toThrow(
+    'cannot find the source "elsewhere": expected production',
+  );
 });

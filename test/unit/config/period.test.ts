@@ -50,5 +50,6 @@ test('a zone keeps its given name, and must be valid', () => {
 test('a duration before now equals the time it denotes', () => {
   expect(joinSpans(['--from', '-7d', '--by', 'day', '--to', '-1h'])).toEqual(['--from=-7d', '--by', 'day', '--to=-1h']);
   expect(joinSpans(['--from=-7d', '--to', '2026-Q3', '--json'])).toEqual(['--from=-7d', '--to', '2026-Q3', '--json']);
+  expect(joinSpans(['--before', '-400d', '--yes'])).toEqual(['--before=-400d', '--yes']);
   expect(joinSpans(['--from', '--json'])).toEqual(['--from', '--json']);
 });

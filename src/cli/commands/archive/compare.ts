@@ -9,6 +9,7 @@ import { assertForward, parsePeriod } from '../../../settings/period.ts';
 import { systemClock } from '../../../time/clock.ts';
 import { subcommand } from '../../command.ts';
 import { writeResult } from '../../io.ts';
+import { notFound } from '../../not-found.ts';
 import { choice, required, text, timeOptions, withDefault, type ValuesOf } from '../../option.ts';
 import { readIds } from '../compare/index.ts';
 import { differences, kinds } from '../compare/result-text.ts';
@@ -36,12 +37,13 @@ export const compare = subcommand({
     using tally = new Tally();
     const theirs = await readIds(values.ids, values.field, tally, io);
     const prover = await Prover.open(store);
-    const [seen, leftOut] = [new UidSet(), new Set<string>()];
+    const [seen, sources, leftOut] = [new UidSet(), new Set<string>(), new Set<string>()];
     let withoutId = 0;
     const isNew = (uid: string): boolean => !seen.has(uid) && (seen.add(uid), true);
     const lines = prover.lines(
       (facts) => {
         io.signal.throwIfAborted();
+        if ('source' in facts) sources.add(facts.source);
         return facts.kind === 'record' && isInPeriod(facts, values.source, from, to) && isNew(facts.uid);
       },
       ({ result }) => leftOut.add(result),
@@ -54,6 +56,7 @@ export const compare = subcommand({
     }
     const counts = Object.fromEntries(kinds.map((kind) => [kind, tally.count(kind)])) as Record<Kind, ReturnType<Tally['count']>>;
     const isComplete = leftOut.size === 0 && !prover.newer;
+    if (!sources.has(values.source) && isComplete) throw notFound('source', values.source, [...sources]);
     const heads = [
       `In the archive: ${counted(seen.size, 'record')}${withoutId === 0 ? '' : `, ${withoutId} without a logId, which were not compared`}.`,
       `In --ids: ${counted(theirs.ids, 'id')}${theirs.withoutId === 0 ? '' : `, ${counted(theirs.withoutId, 'line')} without an id`}.`,

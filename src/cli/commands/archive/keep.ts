@@ -70,9 +70,12 @@ async function runPrune(values: ValuesOf<typeof pruneOptions>, io: Io): Promise<
   // The newest order names all removed lines, so the segments of earlier orders may be removed.
   const lines = joined([...without(removed, archive.present), ...removing, ...going]);
   await archive.order({ operation: 'archive prune', before: rfc3339(before), lines: [...lines] }, values, io);
-  if (values.json) printJson(io, { sink: values.sink, lines: going });
-  else io.stdout.write('ordered: the daemon deletes the segments after the archive has signed the order with its next segment\n');
-  return 0;
+  return ordered(
+    values,
+    io,
+    { sink: values.sink, lines: going },
+    'the daemon deletes the segments after the archive has signed the order with its next segment',
+  );
 }
 
 async function runHold(values: ValuesOf<typeof holdOptions>, io: Io): Promise<number> {
@@ -93,7 +96,12 @@ async function runHold(values: ValuesOf<typeof holdOptions>, io: Io): Promise<nu
   for (const { path } of held) await archive.bucket?.hold?.(path, true);
   const times = { from: from === undefined ? null : rfc3339(from), to: to === undefined ? null : rfc3339(to) };
   await archive.order({ operation: 'archive hold', case: values.case, ...times, lines: [...lines] }, values, io);
-  return done(values, io, { held: values.case, lines });
+  return ordered(
+    values,
+    io,
+    { held: values.case, lines },
+    'prune obeys the hold already, and its line is signed with the next segment of the archive',
+  );
 }
 
 async function release(values: ValuesOf<typeof holdOptions>, io: Io): Promise<number> {
@@ -104,19 +112,27 @@ async function release(values: ValuesOf<typeof holdOptions>, io: Io): Promise<nu
   // Also of a hold that has ended: an earlier attempt may have left objects of the bucket with it.
   const ended = archive.orders.filter((order) => order.operation === 'archive hold').filter((each) => each.case === values.case);
   if (ended.length === 0)
-    throw new WaybillError('usage', `cannot release the case "${values.case}": the archive "${archive.name}" has no hold with this name`);
+    throw new WaybillError(
+      'usage',
+      `cannot release the case "${values.case}": the archive "${archive.name}" has no hold with this name; a hold that was just ordered can be released after the archive has signed it with its next segment`,
+    );
   const others = archive.holds.filter((each) => each.case !== values.case).flatMap(({ lines }) => lines);
   const lines = without(joined(ended.flatMap((each) => each.lines)), others);
   const plan = [`Ends the hold of the case "${values.case}": ${counted(lengthOf(lines), 'line is', 'lines are')} no longer held`];
   if (!(await confirmed(plan, values, io))) return 1;
   await archive.order({ operation: 'archive release', case: values.case }, values, io);
   for (const { path, first } of archive.segments) if (hasLine(lines, first)) await archive.bucket?.hold?.(path, false);
-  return done(values, io, { released: values.case, lines });
+  return ordered(
+    values,
+    io,
+    { released: values.case, lines },
+    'the hold ends when its line is signed, with the next segment of the archive',
+  );
 }
 
-function done({ json }: OperationValues, io: Io, result: object): number {
+function ordered({ json }: OperationValues, io: Io, result: object, effect: string): number {
   if (json) printJson(io, result);
-  else io.stdout.write('done\n');
+  else io.stdout.write(`ordered: ${effect}\n`);
   return 0;
 }
 
