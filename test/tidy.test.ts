@@ -124,7 +124,9 @@ describe('mutants', () => {
 
   it('have one name each, and a suite that exists', () => {
     expect(new Set(mutants.map(({ name }) => name)).size).toBe(mutants.length);
-    expect(mutants.filter(({ suite }) => suite !== 'simulation' && !existsSync(join(root, suite))).map(({ name }) => name)).toEqual([]);
+    expect(
+      mutants.filter(({ suite }) => !suite.startsWith('simulation') && !existsSync(join(root, suite))).map(({ name }) => name),
+    ).toEqual([]);
   });
 
   it('use every hook, and every hook is in the source once', () => {

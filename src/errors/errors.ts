@@ -31,6 +31,9 @@ export type ErrorCode =
   | 'state_missing' // a command reads a state, or --require-state requires one, and there is none
   | 'backup_failed' // the copy of the state could not be written or verified
   | 'journal_full' // `journal.maxSize` is reached, or the disk is full
+  | 'database_unreachable' // no answer of the database of a fleet: what was sent is sent again
+  | 'database_rolled_back' // the database of a fleet has lost commits that it had acknowledged
+  | 'lease_lost' // another member of the fleet has taken the shard
   | 'internal_error' // an assertion of docs/testing.md failed: the process exits
   // sinks
   | 'sink_unavailable' // none of these messages was accepted; retry later

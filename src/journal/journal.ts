@@ -47,6 +47,7 @@ import { SinkPositions } from './sink-positions.ts';
 import { earliestKept } from './uid-retention.ts';
 import { pauseAbove, resumeBelow } from './disk-budget.ts';
 import { SeenUids } from './seen-uids.ts';
+import type { Replica } from './replica/replica.ts';
 import type { Unpacked } from './segment-entry.ts';
 import { Segments } from './segments.ts';
 import { isWholeFor } from './selection.ts';
@@ -95,7 +96,8 @@ export class Journal implements CollectJournal, DeliverJournal, AsyncDisposable 
   static async open(options: JournalOptions, clock: Clock, signal: AbortSignal): Promise<Journal> {
     const state = await openState(options.directory, options, clock, signal);
     try {
-      return new Journal(state, options, clock);
+      const journal = new Journal(state, options, clock);
+      return state.replica ? gated(journal, state.replica) : journal;
     } catch (thrown) {
       state.db.close();
       state.lock.close();
@@ -111,7 +113,7 @@ export class Journal implements CollectJournal, DeliverJournal, AsyncDisposable 
     this.id = journalId(db);
     this.created = createdAt(db);
     this.fresh = state.created;
-    this.#store = new Store(db, state.directory, state.epoch, options.maxSize);
+    this.#store = new Store(db, state.directory, state.epoch, options.maxSize, state.replica);
     this.#shared = new SharedTransactions(this.#store, clock);
     this.#sources = new Sources(this.#store);
     this.#segments = new Segments(this.#store, this.#sources.ids, () => this.sinkPositions.leastAcknowledged());
@@ -544,6 +546,11 @@ export class Journal implements CollectJournal, DeliverJournal, AsyncDisposable 
     return this.#selfCheck.step(everyMs / dayMs);
   }
 
+  /** Resolves when everything stored so far counts: an operator, a report or the service may depend on it then. */
+  async settled(): Promise<void> {
+    // The gate of a shard waits. In a file, each transaction counts when it ends.
+  }
+
   /** The daemon's connection, for reports that only read. */
   get db(): Database.Database {
     return this.#store.db;
@@ -567,11 +574,15 @@ export class Journal implements CollectJournal, DeliverJournal, AsyncDisposable 
   async [Symbol.asyncDispose](): Promise<void> {
     try {
       // After a fatal error a flush would throw again and hide the first error.
-      if (!this.#store.isBroken) this.sinkPositions.flush();
+      if (!this.#store.isBroken) {
+        this.sinkPositions.flush();
+        await this.#store.replica?.committed();
+      }
     } catch (thrown) {
       // Pending acknowledgements are reconciled at the next start, as after a kill.
       if (codeOf(thrown) !== 'journal_full') throw thrown;
     } finally {
+      this.#store.replica?.close();
       this.#store.db.close();
       this.#state.lock.close();
     }
@@ -626,4 +637,27 @@ export class Journal implements CollectJournal, DeliverJournal, AsyncDisposable 
     this.#changed = Promise.withResolvers<undefined>();
     resolve(undefined);
   }
+}
+
+/**
+ * The journal of a shard: each promise of a method resolves only when the database has everything that was stored until then. So neither a
+ * result nor a read entry leaves the process before its commit, whichever method it comes from.
+ */
+function gated(journal: Journal, replica: Replica): Journal {
+  const committed = async (result: Promise<unknown>): Promise<unknown> => {
+    const value = await result;
+    // mutant: gate
+    await replica.committed();
+    return value;
+  };
+  return new Proxy(journal, {
+    get(target, name) {
+      const member: unknown = Reflect.get(target, name, target);
+      if (typeof member !== 'function') return member;
+      return (...given: unknown[]): unknown => {
+        const result: unknown = Reflect.apply(member, target, given);
+        return result instanceof Promise && typeof name === 'string' ? committed(result) : result;
+      };
+    },
+  });
 }

@@ -97,6 +97,13 @@ export function refuseOther(db: Database.Database, directory: string, version: s
   );
 }
 
+/** The SQL that creates a state, without its first rows. */
+export function schemaOfState(): string {
+  return migrations()
+    .map(({ sql }) => sql)
+    .join('\n');
+}
+
 function migrations(): { number: number; sql: string }[] {
   const folder = codeFile('journal/migrations/');
   return readdirSync(folder)

@@ -3,7 +3,7 @@
  * is in `waybill.db`. The process holds `lock.db` for its lifetime, so that there is one owner.
  */
 import { randomUUID } from 'node:crypto';
-import { accessSync, constants, existsSync, mkdirSync, statSync } from 'node:fs';
+import { accessSync, constants, existsSync, mkdirSync, rmSync, statSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import Database from 'better-sqlite3';
 import { WaybillError } from '../errors/errors.ts';
@@ -12,6 +12,10 @@ import type { Clock, Micros } from '../model/time.ts';
 import { connect } from './connection.ts';
 import { damaged } from './damage.ts';
 import { pageBytes, diskBudgetOf } from './disk-budget.ts';
+import { Capture } from './replica/capture.ts';
+import { loadRows } from './replica/load.ts';
+import { Replica } from './replica/replica.ts';
+import type { ShardDatabase } from './replica/shard-database.ts';
 import { hasMeta, migrate, refuseOther } from './schema.ts';
 import { asStateError, forbidden, isDamage, statOf } from './state-errors.ts';
 
@@ -28,6 +32,8 @@ export interface StateOptions {
   readonly version: string;
   /** Refuse a directory without a state. */
   readonly expectState: boolean;
+  /** The database of a shard. The directory then holds only a working copy, which is made anew. */
+  readonly database?: ShardDatabase | undefined;
 }
 
 export interface OpenState {
@@ -39,6 +45,8 @@ export interface OpenState {
   readonly inode: number;
   /** True when this call created the state. */
   readonly created: boolean;
+  /** Set for the working copy of a shard. */
+  readonly replica: Replica | undefined;
 }
 
 /**
@@ -58,14 +66,33 @@ export async function openState(directory: string, options: StateOptions, clock:
   makeDirectory(directory);
   const lock = await takeLock(directory, options, clock, signal);
   try {
+    if (options.database) for (const suffix of ['', '-wal', '-shm']) rmSync(file + suffix, { force: true });
     const created = !holdsState(file, directory, options.version);
     if (options.expectState && created) throw missing();
     const db = openFile(file, directory, options.maxSize);
     migrate(db, options.version, clock, directory);
     const epoch = newOwner(db, clock, directory);
-    return { db, lock, directory, epoch, created, inode: statSync(file).ino };
+    const opened = { db, lock, directory, epoch, inode: statSync(file).ino };
+    if (!options.database) return { ...opened, created, replica: undefined };
+    return { ...opened, ...(await takeOver(db, options.database, options.version, clock, directory)) };
   } catch (thrown) {
     lock.close();
+    throw thrown;
+  }
+}
+
+/** Makes `db`, a new state, the working copy of a shard: it gets the rows of the database, and its changes go there. */
+async function takeOver(db: Database.Database, database: ShardDatabase, version: string, clock: Clock, directory: string) {
+  try {
+    // The database keeps what counts.
+    db.pragma('synchronous = OFF');
+    const created = !(await loadRows(db, database));
+    const capture = new Capture(db);
+    if (created) capture.noteAll();
+    else migrate(db, version, clock, directory);
+    return { created, replica: new Replica(capture, database, clock) };
+  } catch (thrown) {
+    db.close();
     throw thrown;
   }
 }

@@ -6,12 +6,16 @@ import { statfsSync } from 'node:fs';
 import type { Database } from 'better-sqlite3';
 import { WaybillError } from '../errors/errors.ts';
 import { pageBytes, diskBudgetOf, usedBytes, walBytes, type DiskBudget } from './disk-budget.ts';
+import type { Replica } from './replica/replica.ts';
+import type { Change } from './replica/shard-database.ts';
 import { asStateError } from './state-errors.ts';
 
 export class Store {
   readonly db: Database;
   readonly directory: string;
   readonly epoch: number;
+  /** Set for the working copy of a shard. */
+  readonly replica: Replica | undefined;
   readonly #diskBudget: DiskBudget;
   readonly #filePages: number;
   readonly #ownerEpoch;
@@ -30,10 +34,11 @@ export class Store {
   commits = 0;
 
   /** @param maxSize  bytes */
-  constructor(db: Database, directory: string, epoch: number, maxSize: number) {
+  constructor(db: Database, directory: string, epoch: number, maxSize: number, replica?: Replica) {
     this.db = db;
     this.directory = directory;
     this.epoch = epoch;
+    this.replica = replica;
     this.#diskBudget = diskBudgetOf(maxSize);
     // An existing larger file keeps its size.
     this.#filePages = db.pragma('max_page_count', { simple: true }) as number;
@@ -45,7 +50,7 @@ export class Store {
   }
 
   get isBroken(): boolean {
-    return this.#broken !== undefined;
+    return this.#broken !== undefined || this.replica?.failure !== undefined;
   }
 
   /**
@@ -59,6 +64,7 @@ export class Store {
     this.#after = [];
     this.#undo = [];
     let result: Result;
+    let changes: readonly Change[] = [];
     try {
       this.db.exec('BEGIN IMMEDIATE');
       const owner = this.#ownerEpoch.get()?.epoch;
@@ -69,6 +75,7 @@ export class Store {
         );
       }
       result = this.#within(share, operation);
+      changes = this.replica?.collect() ?? [];
       this.db.exec('COMMIT');
     } catch (thrown) {
       for (const undo of this.#undo.reverse()) undo();
@@ -93,6 +100,7 @@ export class Store {
     this.commits += 1;
     this.full = undefined;
     for (const after of this.#after) after();
+    this.replica?.add(changes);
     this.trimWal();
     return result;
   }

@@ -1,6 +1,7 @@
 /**
  * The configuration of each life of the daemon (life.ts), with the changes that an operator makes while the daemon is down.
  */
+import type { ModelDatabase } from '../support/journal/model-database.ts';
 import Database from 'better-sqlite3';
 import { join } from 'node:path';
 import type { Config, SourceConfig } from '../../src/config/load.ts';
@@ -10,6 +11,8 @@ import { firstSource } from './environment.ts';
 import type { AbsenceEnvironment, ChangesEnvironment, Environment } from './environment.ts';
 
 export class Changes {
+  /** The database of a shard, which has the rows instead of the file. */
+  database: ModelDatabase | undefined;
   readonly #config: Config;
   readonly #settings: ChangesEnvironment | undefined;
   readonly #chance: Chance;
@@ -94,6 +97,7 @@ export class Changes {
     const db = new Database(join(directory, 'waybill.db'));
     db.prepare("UPDATE sinks SET state = 'retired' WHERE id = ?").run(id);
     db.close();
+    this.database?.rows.prepare("UPDATE sinks SET state = 'retired' WHERE id = ?").run(id);
     this.retired = id;
   }
 

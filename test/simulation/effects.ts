@@ -7,6 +7,7 @@ import { appendFileSync, copyFileSync, existsSync, mkdirSync, mkdtempSync, rmSyn
 import { tmpdir } from 'node:os';
 import { basename, dirname, join } from 'node:path';
 import Database from 'better-sqlite3';
+import type { ModelDatabase } from '../support/journal/model-database.ts';
 
 /**
  * The callbacks for changes of the state file in one directory. They may throw to end the life at
@@ -76,11 +77,15 @@ export class Place {
   /**
    * The state as the end of a process leaves it, with every byte that was written. A power cut
    * keeps only what SQLite had synced: every commit with synchronous=FULL, otherwise only what a
-   * checkpoint moved to the database file.
+   * checkpoint moved to the database file. With a database, its rows are the state.
    */
-  copy(from: string, powerCut?: { readonly synchronous: number; readonly torn: Uint8Array }): string {
+  copy(from: string, powerCut?: { readonly synchronous: number; readonly torn: Uint8Array }, database?: ModelDatabase): string {
     const to = this.fresh();
     mkdirSync(to, { mode: 0o700 });
+    if (database) {
+      writeFileSync(join(to, 'waybill.db'), database.rows.serialize());
+      return to;
+    }
     if (!existsSync(join(from, 'waybill.db'))) return to;
     copyFileSync(join(from, 'waybill.db'), join(to, 'waybill.db'));
     const isKept = existsSync(join(from, 'waybill.db-wal')) && (!powerCut || powerCut.synchronous >= 2);

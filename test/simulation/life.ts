@@ -4,6 +4,10 @@
  * of the simulation, the model service and the model receivers. At its end the objects are dropped, as
  * if their process had ended.
  */
+import { isDeepStrictEqual } from 'node:util';
+import { contentOf } from '../support/journal/model-database.ts';
+import type { ModelDatabase } from '../support/journal/model-database.ts';
+import { UnreliableDatabase } from './unreliable-database.ts';
 import { uncounted } from '../support/uncounted.ts';
 import type Database from 'better-sqlite3';
 import { z } from 'zod';
@@ -50,6 +54,8 @@ interface Fate {
   readonly afterPruning: (db: Database.Database, before: number) => void;
   /** Reports a violation. */
   readonly fault: (message: string) => void;
+  /** No faults any more: everything must be collected and delivered. */
+  readonly isCalm: () => boolean;
 }
 
 interface LifeParts {
@@ -60,6 +66,8 @@ interface LifeParts {
   readonly services: ReadonlyMap<string, Service>;
   readonly receivers: readonly Receiver[];
   readonly directory: string;
+  /** The database of a shard; undefined: the state is a file. */
+  readonly database: ModelDatabase | undefined;
   readonly chance: Chance;
   readonly result: Fate;
 }
@@ -109,7 +117,7 @@ export class Life {
     watch(this.directory, {
       before: (what, db) => this.#mayEnd(what, db),
       committed: (db) => {
-        this.#parts.result.committed(db);
+        if (!this.#parts.database) this.#parts.result.committed(db);
         this.#mayEnd('COMMIT is done', db);
       },
     });
@@ -182,7 +190,15 @@ export class Life {
     const { quotaPages, retentionMs } = environment.daemon;
     const quota = (quotaPages ?? 250_000) * 4_096;
     const journal = await Journal.open(
-      { directory: this.directory, maxSize: quota, retention: retentionMs, version: options.version, expectState: false, lockWait: 0 },
+      {
+        directory: this.directory,
+        maxSize: quota,
+        retention: retentionMs,
+        version: options.version,
+        expectState: false,
+        lockWait: 0,
+        database: this.#parts.database && new UnreliableDatabase(this.#parts.database, this, this.#parts),
+      },
       clock,
       stop,
     );
@@ -228,8 +244,17 @@ export class Life {
       }
     });
     await Promise.all(ends);
+    await this.#compareCopy(journal);
     await journal[Symbol.asyncDispose]();
     this.journal = undefined;
+  }
+
+  /** At an orderly end: the working copy has the rows of its database. */
+  async #compareCopy(journal: Journal): Promise<void> {
+    const { database } = this.#parts;
+    if (!database || this.failure !== undefined) return;
+    await journal.flush();
+    if (!isDeepStrictEqual(contentOf(journal.db), contentOf(database.rows))) this.fault('the working copy differs from its database');
   }
 
   #createSinks(journal: Journal, options: DaemonOptions): CreatedSink[] {

@@ -1,7 +1,7 @@
 /**
  * `npm run simulate -- --seeds N --from S`: runs seeds on all cores, prints progress, and exits
  * with 1 at the first seed that fails. It prints the environment of that seed, and the command that
- * repeats it. `--trace` prints each step of one seed; `--json` prints the figures as one line of
+ * repeats it. `--shard`: the journal is a shard of a fleet, on a model of its database. `--trace` prints each step of one seed; `--json` prints the figures as one line of
  * JSON at the end.
  *
  * promise: Kills and power failures at any statement, with random faults of service and receivers: nothing lost, nothing twice, no false proof.
@@ -81,7 +81,11 @@ function nameOf(task: Task): string {
 }
 
 function commandTo(task: Task): string {
-  return 'seed' in task ? `npm run simulate -- --from ${task.seed} --trace` : commandOf(task.script);
+  return 'seed' in task ? `npm run simulate --${shardOption()} --from ${task.seed} --trace` : commandOf(task.script);
+}
+
+function shardOption(): string {
+  return process.env['WAYBILL_SIMULATION_SHARD'] === undefined ? '' : ' --shard';
 }
 
 /** Runs the fixed scene once for each effect, and ends the daemon at that effect. */
@@ -141,8 +145,11 @@ async function main(): Promise<number> {
       pairs: { type: 'string', default: '500' },
       only: { type: 'string' },
       'power-cut': { type: 'boolean', default: false },
+      shard: { type: 'boolean', default: false },
     },
   });
+  // The workers inherit it.
+  if (values.shard) process.env['WAYBILL_SIMULATION_SHARD'] = 'yes';
   const from = Number(values.from);
   const seeds = Number(values.seeds);
   const workers = Number(values.workers);

@@ -10,6 +10,7 @@ import type { Config } from '../../src/config/load.ts';
 import { Chance } from './chance.ts';
 import { Caretaker } from './caretaker.ts';
 import { Changes } from './changes.ts';
+import { ModelDatabase } from '../support/journal/model-database.ts';
 import type { Place } from './effects.ts';
 import { drawEnvironment, environmentOf, firstSource, probability } from './environment.ts';
 import type { Environment } from './environment.ts';
@@ -114,6 +115,8 @@ class Simulation {
   readonly #figures: Figures;
   readonly #script: Script | undefined;
   #directory: string;
+  /** Set when the journal is a shard: the database outlives each life. */
+  readonly #database = process.env['WAYBILL_SIMULATION_SHARD'] === undefined ? undefined : new ModelDatabase();
   #life: Life | undefined;
   /** Effects until the next kill. */
   #killIn: number;
@@ -135,6 +138,7 @@ class Simulation {
     this.#script = script;
     this.#config = configOf(base, environment);
     this.#changes = new Changes(this.#config, environment);
+    this.#changes.database = this.#database;
     this.#place = place;
     this.#directory = place.fresh();
     this.#world = new World(beginMs, traced);
@@ -422,6 +426,7 @@ class Simulation {
       services: this.#services,
       receivers: this.#receivers,
       directory: this.#directory,
+      database: this.#database,
       chance: this.#program,
       result: {
         isOver: (what, db) => this.#isOver(what, db),
@@ -436,6 +441,7 @@ class Simulation {
         },
         afterPruning: this.#oracle.afterPruning,
         fault: (message) => this.#oracle.fault(message),
+        isCalm: () => this.#isCalm,
       },
     });
     this.#life = life;
@@ -474,7 +480,7 @@ class Simulation {
     const isPowerCut = this.#script ? this.#script.isPowerCut : this.#kills.is(machine.powerCuts);
     const synchronous = isPowerCut && db ? Number(db.pragma('synchronous', { simple: true })) : 2;
     const torn = isPowerCut ? this.#torn.bytes(this.#torn.whole(0, maxTorn)) : undefined;
-    this.#left = this.#place.copy(this.#directory, torn && { synchronous, torn });
+    this.#left = this.#place.copy(this.#directory, torn && { synchronous, torn }, this.#database);
     if (torn && torn.length > 0 && db?.inTransaction === true) this.#sometimes.count('torn tail of a transaction under way');
     this.#figures.kills += 1;
     if (isPowerCut) this.#figures.powerCuts += 1;

@@ -6,13 +6,15 @@
 export interface Mutant {
   readonly name: string;
   readonly what: string;
-  /** `simulation`, or the test file that must fail. */
+  /** `simulation`, `simulation of a shard`, or the test file that must fail. */
   readonly suite: string;
   /** The replacement of the node at each hook. All hooks are in `src/`. */
   readonly changes: Readonly<Record<string, string>>;
 }
 
 const simulation = 'simulation';
+const shard = 'simulation of a shard';
+const replica = 'test/unit/journal/replica.test.ts';
 const elasticsearch = 'test/contract/sinks/elasticsearch.test.ts';
 const syslog = 'test/contract/sinks/syslog.test.ts';
 const suspects = 'test/unit/deliver/suspects.test.ts';
@@ -34,6 +36,42 @@ const remove = ';';
 const removeProperty = '...{}';
 
 export const mutants: readonly Mutant[] = [
+  {
+    name: 'fence-without-number',
+    what: 'a late commit of the owner overwrites later ones',
+    suite: shard,
+    changes: { fence: '({ $(properties[0]) }) as never' },
+  },
+  {
+    name: 'fence-without-lease',
+    what: 'a commit of a former owner is carried out',
+    suite: replica,
+    changes: { fence: '({ $(properties[1]) }) as never' },
+  },
+  {
+    name: 'refused-is-committed',
+    what: 'a refused commit counts, whatever the database has',
+    suite: replica,
+    changes: { 'refused-commit': remove },
+  },
+  {
+    name: 'no-gate',
+    what: 'promises of the journal of a shard resolve before the commit',
+    suite: shard,
+    changes: { gate: remove },
+  },
+  {
+    name: 'unsettled-operation',
+    what: 'an operator is answered before the commit',
+    suite: shard,
+    changes: { 'settled-operation': remove },
+  },
+  {
+    name: 'uncaptured-updates',
+    what: 'updated rows are not sent to the database',
+    suite: shard,
+    changes: { 'capture-updates': remove },
+  },
   {
     name: 'timestamp-cursor',
     what: 'the live poll starts at the last timestamp, and windows store nothing',

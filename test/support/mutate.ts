@@ -91,8 +91,9 @@ function end(child: ChildProcess): void {
 }
 
 /** One worker takes the seeds in order, so the reported seed is always the same. */
-async function simulated(copy: string, seeds: string, from: string): Promise<Omit<Verdict, 'suite' | 'seconds'>> {
-  const { status, output } = await run(['test/simulation/main.ts', '--workers', '1', '--seeds', seeds, '--from', from], copy);
+async function simulated(copy: string, seeds: string, from: string, isShard: boolean): Promise<Omit<Verdict, 'suite' | 'seconds'>> {
+  const program = ['test/simulation/main.ts', ...(isShard ? ['--shard'] : [])];
+  const { status, output } = await run([...program, '--workers', '1', '--seeds', seeds, '--from', from], copy);
   const failed = /^seed (\d+) failed:\n\s*(.*)$/m.exec(output);
   if (failed) return { outcome: 'caught', by: `seed ${failed[1] ?? ''}: ${failed[2] ?? ''}` };
   // A campaign also fails if it reaches states too seldom: then all seeds ran, and none detected
@@ -131,7 +132,7 @@ async function judge(mutant: Mutant, seeds: string, from: string): Promise<Verdi
     for (const [path, text] of applyToFiles(sources, mutant.changes)) writeFileSync(join(copy, 'src', path), text);
     const began = performance.now();
     const { suite } = mutant;
-    const found = await (suite === 'simulation' ? simulated(copy, seeds, from) : tested(copy, suite));
+    const found = await (suite.startsWith('simulation') ? simulated(copy, seeds, from, suite !== 'simulation') : tested(copy, suite));
     return { ...found, by: oneLine(found.by), suite, seconds: (performance.now() - began) / 1_000 };
   } catch (thrown) {
     return { suite: mutant.suite, outcome: 'stuck', by: oneLine(String(thrown)), seconds: 0 };
@@ -172,7 +173,7 @@ await Promise.all(
       if (isStopping()) return;
       verdicts.set(mutant.name, found);
       const { suite, outcome, by, seconds } = found;
-      const where = suite === 'simulation' ? '' : `${suite}: `;
+      const where = suite.startsWith('simulation') ? '' : `${suite}: `;
       console.log(`${verdicts.size}/${chosen.length} ${mutant.name} ${outcome} in ${seconds.toFixed(0)} s: ${mutant.what} — ${where}${by}`);
     }
   }),
@@ -183,7 +184,7 @@ for (const { name, what } of chosen) {
   const verdict = verdicts.get(name);
   if (verdict) {
     const { suite, outcome, by, seconds } = verdict;
-    const where = suite === 'simulation' ? (/^seed \d+/.exec(by)?.[0] ?? suite) : suite.replace('test/', '');
+    const where = suite.startsWith('simulation') ? (/^seed \d+/.exec(by)?.[0] ?? suite) : suite.replace('test/', '');
     console.log(`| ${name} | ${what} | ${outcome} | ${where} | ${seconds.toFixed(0)} |`);
   }
 }

@@ -15,7 +15,15 @@ export function operationOf(given: unknown): Performed {
 }
 
 /** @throws WaybillError `usage` when the request does not fit the state, `journal_full` when it cannot be stored */
-export async function perform(
+export async function perform(...request: Parameters<typeof performed>): Promise<OperationResult> {
+  const result = await performed(...request);
+  // Operations on the history store without a promise.
+  // mutant: settled-operation
+  await request[1].settled();
+  return result;
+}
+
+async function performed(
   given: unknown,
   journal: Journal,
   now: Micros,

@@ -134,6 +134,7 @@ class RunningSource implements AsyncDisposable {
     const start = this.#isKnown ? undefined : await this.#start(signal);
     const register = (): SourceMove | undefined => journal.registerSource(id, destinationOf(settings), start);
     const moved = await whenWritable(register, { clock: options.clock, log }, signal);
+    await journal.settled();
     if (moved) log.write('source.moved', { source: id, ...moved });
     if (this.#isKnown && settings.start.kind !== 'earliest') this.#unreadStart.report();
     await this.#store.setService(factsOf(settings, options.config));

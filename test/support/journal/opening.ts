@@ -3,17 +3,19 @@
  * for its tests.
  */
 import { createHash } from 'node:crypto';
-import { mkdtempSync, rmSync } from 'node:fs';
+import { existsSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
-import { onTestFinished } from 'vitest';
+import { expect, onTestFinished } from 'vitest';
+import { codeOf } from '../../../src/errors/errors.ts';
 import { Journal } from '../../../src/journal/journal.ts';
 import type { JournalOptions } from '../../../src/journal/journal.ts';
 import type { CollectedPage, CollectedRecord } from '../../../src/model/journal.ts';
 import type { WindowStep, Verdict, Window } from '../../../src/model/ledger.ts';
 import type { Micros } from '../../../src/model/time.ts';
 import { base, day, second } from '../records.ts';
+import { contentOf, ModelDatabase } from './model-database.ts';
 import { VirtualClock } from '../virtual-clock.ts';
 
 export const source = 'production';
@@ -34,11 +36,32 @@ export interface Opened {
   readonly close: () => Promise<void>;
 }
 
+/** With WAYBILL_TEST_SHARD each journal is the working copy of a shard, on a model of its database. */
+const isShard = process.env['WAYBILL_TEST_SHARD'] !== undefined;
+/** The model of each directory: a journal that is opened again in it takes the shard over. */
+/** Directories whose file a test may have changed itself. */
+const besides = new Set<string>();
+const models = new Map<string, ModelDatabase>();
+
+/** The model for a directory. A state that a test has made or changed in the directory becomes its content first. */
+function modelFor(directory: string): ModelDatabase {
+  const model = models.get(directory) ?? new ModelDatabase();
+  models.set(directory, model);
+  if (existsSync(join(directory, 'waybill.db'))) {
+    const db = new Database(join(directory, 'waybill.db'), { readonly: true });
+    model.replace(db);
+    db.close();
+  }
+  return model;
+}
+
 /** Opens a journal whose source starts at `base`. */
 export async function opened(options: Partial<JournalOptions> & { clock?: VirtualClock } = {}): Promise<Opened> {
   const { clock = new VirtualClock(base / 1000), directory = temporary(), ...others } = options;
+  const model = isShard ? modelFor(directory) : undefined;
+  const database = model?.take();
   const journal = await Journal.open(
-    { directory, maxSize: 2 ** 30, retention: 30 * 86_400_000, version: '0.1.0', expectState: false, lockWait: 0, ...others },
+    { directory, maxSize: 2 ** 30, retention: 30 * 86_400_000, version: '0.1.0', expectState: false, lockWait: 0, database, ...others },
     clock,
     new AbortController().signal,
   );
@@ -46,6 +69,18 @@ export async function opened(options: Partial<JournalOptions> & { clock?: Virtua
   const close = async (): Promise<void> => {
     if (!isOpen) return;
     isOpen = false;
+    if (model && journal.db.open) {
+      try {
+        await journal.flush();
+        // One more transaction also sends what a test has changed through the connection of the journal.
+        journal.storeSettings(`{ "closed": ${clock.now()} }`);
+        await journal.settled();
+      } catch (thrown) {
+        if (codeOf(thrown) !== 'journal_full') throw thrown;
+      }
+      // What a test changed beside the journal, through another connection, is no change of the journal.
+      if (!besides.has(directory)) expect(contentOf(model.rows)).toEqual(contentOf(journal.db));
+    }
     await journal[Symbol.asyncDispose]();
   };
   onTestFinished(close);
@@ -55,6 +90,7 @@ export async function opened(options: Partial<JournalOptions> & { clock?: Virtua
 
 export function beside(directory: string, readonly = false): Database.Database {
   const db = new Database(join(directory, 'waybill.db'), { readonly });
+  if (!readonly) besides.add(directory);
   onTestFinished(() => {
     db.close();
   });

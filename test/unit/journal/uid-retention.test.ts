@@ -127,7 +127,7 @@ test('with two ranges both must have passed a bucket, or a day, before it is for
   await journal.close(source, { from: base, to: at(60) }, proven(), lastAge);
   expect(journal.progress(source).live.uidsKeptSince).toBe(at(30));
   const buckets = (): number[] =>
-    db
+    journal.db
       .prepare<[], { bucket: number }>('SELECT bucket FROM seen ORDER BY bucket')
       .all()
       .map(({ bucket }) => bucket);

@@ -1,0 +1,92 @@
+/** A model of the database of a fleet with one shard: the committed rows and the fence row, as a SQLite database in memory. */
+import { randomUUID } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import Database from 'better-sqlite3';
+import type { Commit, Fence, Row, ShardDatabase, Value } from '../../../src/journal/replica/shard-database.ts';
+
+const schema = readFileSync(new URL('../../../src/journal/migrations/001.sql', import.meta.url), 'utf8');
+
+/** The tables of a state that a database stores, with their keys, from the schema of the file. Not the code's own list. */
+function storedTables(db: Database.Database): { name: string; key: string[] }[] {
+  const names = [...schema.matchAll(/^CREATE TABLE (\w+)/gm)].map(([, name = '']) => name).filter((name) => name !== 'owner');
+  return names.map((name) => {
+    const columns = db.pragma(`table_info(${name})`) as { name: string; pk: number }[];
+    const key = columns.filter(({ pk }) => pk > 0).sort((one, other) => one.pk - other.pk);
+    return { name, key: key.map((column) => column.name) };
+  });
+}
+
+/** The rows of every stored table, in the order of their keys. */
+export function contentOf(db: Database.Database): Record<string, unknown[]> {
+  return Object.fromEntries(
+    storedTables(db).map(({ name, key }) => [name, db.prepare(`SELECT * FROM main.${name} ORDER BY ${key.join(', ')}`).all()]),
+  );
+}
+
+export class ModelDatabase {
+  readonly rows = new Database(':memory:');
+  #fence: Fence = { lease: '', commits: 0 };
+
+  constructor() {
+    this.rows.exec(schema);
+    // A file of a state has this row. The database has no such table.
+    this.rows.exec('INSERT INTO owner (one, epoch) VALUES (1, 0)');
+  }
+
+  get fence(): Fence {
+    return this.#fence;
+  }
+
+  /** Gives the shard to a new owner. */
+  take(): ShardDatabase {
+    this.#fence = { ...this.#fence, lease: randomUUID() };
+    const taken = this.#fence;
+    return {
+      taken,
+      load: () => this.load(),
+      commit: (commit) => Promise.resolve(this.carryOut(commit)),
+      fence: () => Promise.resolve(this.#fence),
+    };
+  }
+
+  async *load(): AsyncGenerator<readonly [string, readonly Row[]]> {
+    for (const [name, rows] of Object.entries(contentOf(this.rows))) yield [name, rows as Row[]];
+  }
+
+  /** As the database does when a request reaches it. */
+  carryOut({ fence, number, changes }: Commit): boolean {
+    const holds = Object.entries(fence).every(([column, value]) => this.#fence[column as keyof Fence] === value);
+    if (!holds) return false;
+    const keys = new Map(storedTables(this.rows).map(({ name, key }) => [name, key]));
+    this.rows.transaction(() => {
+      for (const { table, key, row } of changes) {
+        const where = (keys.get(table) ?? []).map((column) => `${column} = ?`).join(' AND ');
+        this.rows.prepare<Value[]>(`DELETE FROM ${table} WHERE ${where}`).run(...key);
+        if (row !== undefined) this.#insert(table, row);
+      }
+    })();
+    this.#fence = { ...this.#fence, commits: number };
+    return true;
+  }
+
+  /** Forgets that the last commit was carried out: the fence row of a standby that lacked it. */
+  rollBack(): Fence {
+    return (this.#fence = { ...this.#fence, commits: this.#fence.commits - 1 });
+  }
+
+  /** Takes the rows of a state, as `fleet import` does. */
+  replace(from: Database.Database): void {
+    this.rows.transaction(() => {
+      for (const [name, rows] of Object.entries(contentOf(from)) as [string, Row[]][]) {
+        this.rows.exec(`DELETE FROM ${name}`);
+        for (const row of rows) this.#insert(name, row);
+      }
+    })();
+  }
+
+  #insert(table: string, row: Row): void {
+    const columns = Object.keys(row);
+    const marks = columns.map(() => '?').join(', ');
+    this.rows.prepare(`INSERT INTO ${table} (${columns.join(', ')}) VALUES (${marks})`).run(...Object.values(row));
+  }
+}

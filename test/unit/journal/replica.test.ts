@@ -1,0 +1,119 @@
+/** The working copy of a shard: what reaches the database, in which order, and when a promise of the journal resolves. */
+import { setImmediate } from 'node:timers/promises';
+import { expect, test } from 'vitest';
+import { WaybillError } from '../../../src/errors/errors.ts';
+import { Journal } from '../../../src/journal/journal.ts';
+import type { Commit, Fence, ShardDatabase } from '../../../src/journal/replica/shard-database.ts';
+import { contentOf, ModelDatabase } from '../../support/journal/model-database.ts';
+import { pageOf, source, temporary } from '../../support/journal/opening.ts';
+import { base, collected, second } from '../../support/records.ts';
+import { VirtualClock } from '../../support/virtual-clock.ts';
+
+const noSignal = new AbortController().signal;
+const unreachable = (): WaybillError => new WaybillError('database_unreachable', 'the connection was reset');
+
+/** A journal on the model. `commit` replaces how a commit reaches it. */
+async function shard(model: ModelDatabase, commit?: (commit: Commit, send: (commit: Commit) => boolean) => Promise<boolean>) {
+  const clock = new VirtualClock(base / 1000);
+  const taken = model.take();
+  const send = (given: Commit): boolean => model.carryOut(given);
+  const database: ShardDatabase = commit ? { ...taken, commit: (given) => commit(given, send) } : taken;
+  const options = { directory: temporary(), maxSize: 2 ** 30, retention: 1e9, version: '0.1.0', expectState: false, lockWait: 0, database };
+  const journal = await Journal.open(options, clock, noSignal);
+  journal.registerSource(source, 'tenant', base);
+  return { journal };
+}
+
+const page = (i: number) => pageOf([collected(i, base + i * second)]);
+
+test('the next owner continues with what the last one committed', async () => {
+  const model = new ModelDatabase();
+  const first = await shard(model);
+  await first.journal.append(page(1));
+  const before = contentOf(first.journal.db);
+  await first.journal[Symbol.asyncDispose]();
+  const second = await shard(model);
+  expect(contentOf(second.journal.db)).toEqual(before);
+  expect(second.journal.fresh).toBe(false);
+  expect(second.journal.id).toBe(first.journal.id);
+  expect(await second.journal.append(page(1))).toMatchObject({ appended: 0, known: 1 });
+  await second.journal[Symbol.asyncDispose]();
+});
+
+test('a promise of the journal resolves after the commit, and so does a read of what is not committed yet', async () => {
+  const model = new ModelDatabase();
+  const held: (() => void)[] = [];
+  let isHeld = false;
+  const { journal } = await shard(model, async (commit, send) => {
+    if (isHeld) await new Promise<void>((resolve) => held.push(resolve));
+    return send(commit);
+  });
+  await journal.settled();
+  isHeld = true;
+  const events: string[] = [];
+  const changed = journal.changed().then(() => events.push('changed'));
+  const appended = journal.append(page(1)).then(() => events.push('appended'));
+  while (journal.head().seq === 0) await setImmediate();
+  const read = journal.read(0, { records: 10, bytes: 1e6 }).then((entries) => events.push(`read ${entries.length}`));
+  while (held.length === 0) await setImmediate();
+  await setImmediate();
+  expect(events).toEqual([]);
+  expect(model.rows.prepare('SELECT count(*) AS n FROM segments').get()).toEqual({ n: 0 });
+  isHeld = false;
+  held.forEach((release) => release());
+  await Promise.all([changed, appended, read]);
+  expect(events.toSorted()).toEqual(['appended', 'changed', 'read 1']);
+  expect(model.rows.prepare('SELECT count(*) AS n FROM segments').get()).toEqual({ n: 1 });
+  await journal[Symbol.asyncDispose]();
+});
+
+test('a commit whose answer is lost is sent again with the same content, and counts once', async () => {
+  const model = new ModelDatabase();
+  const sent: Commit[] = [];
+  const { journal } = await shard(model, async (commit, send) => {
+    sent.push(structuredClone(commit));
+    const result = send(commit);
+    if (sent.filter(({ number }) => number === commit.number).length < 3) throw unreachable();
+    return result;
+  });
+  const appended = journal.append(page(1));
+  while (!sent.some(({ number }) => number === 1)) await setImmediate();
+  // Stored while the first commit is under way: it waits for the next one.
+  const after = journal.setProfile(source, '{}');
+  await Promise.all([appended, after]);
+  for (const { number } of sent)
+    expect(sent.filter((each) => each.number === number)).toEqual(Array(3).fill(sent.find((each) => each.number === number)));
+  expect(contentOf(model.rows)).toEqual(contentOf(journal.db));
+  await journal[Symbol.asyncDispose]();
+});
+
+test('a commit that arrives after later ones changes nothing', async () => {
+  const model = new ModelDatabase();
+  const late: Commit[] = [];
+  const { journal } = await shard(model, async (commit, send) => {
+    if (!late.some(({ number }) => number === commit.number)) {
+      late.push(structuredClone(commit));
+      throw unreachable();
+    }
+    return send(commit);
+  });
+  for (let i = 1; i <= 3; i += 1) await journal.append(page(i));
+  for (const commit of late) expect(model.carryOut(commit)).toBe(false);
+  expect(contentOf(model.rows)).toEqual(contentOf(journal.db));
+  await journal[Symbol.asyncDispose]();
+});
+
+test.for<[name: string, code: string, change: (model: ModelDatabase) => Fence]>([
+  ['another member took the shard', 'lease_lost', (model) => model.take().taken],
+  ['the database lost commits', 'database_rolled_back', (model) => model.rollBack()],
+])('%s: nothing counts any more', async ([, code, change]) => {
+  const model = new ModelDatabase();
+  const { journal } = await shard(model);
+  await journal.append(page(1));
+  const before = contentOf(model.rows);
+  change(model);
+  await expect(journal.append(page(2))).rejects.toMatchObject({ code });
+  await expect(journal.read(0, { records: 10, bytes: 1e6 })).rejects.toMatchObject({ code });
+  expect(contentOf(model.rows)).toEqual(before);
+  await journal[Symbol.asyncDispose]();
+});
