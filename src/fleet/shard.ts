@@ -1,0 +1,157 @@
+/** One shard in PostgreSQL, under a lease: its commits, and all its rows at a take-over. */
+import pg from 'pg';
+import { messageOf, WaybillError } from '../errors/errors.ts';
+import type { Table } from '../journal/replica/capture.ts';
+import type { Change, Commit, Fence, Row, ShardDatabase, Value } from '../journal/replica/shard-database.ts';
+import { storedTables, typeOf } from './tables.ts';
+
+const rowsOfFetch = 500;
+/** PostgreSQL accepts 65,535. */
+const mostParameters = 60_000;
+/** Connection lost, shutdown or cancelled, out of resources, conflict, object in use, read-only: a later attempt may succeed. */
+const passing = /^(08|57|53|40|55|25006)/;
+
+export type Pool = Pick<pg.Pool, 'query' | 'connect' | 'end'>;
+
+/** A pool whose integers are numbers: all values of a state are below 2^53. */
+export function openPool(url: string, timeoutMs: number): pg.Pool {
+  const pool = new pg.Pool({
+    connectionString: url,
+    max: 6,
+    keepAlive: true,
+    connectionTimeoutMillis: timeoutMs,
+    query_timeout: timeoutMs,
+    types: {
+      // eslint-disable-next-line @typescript-eslint/no-unsafe-return -- the parsers of pg return any
+      getTypeParser: (oid, format) => (oid === pg.types.builtins.INT8 ? Number : pg.types.getTypeParser(oid, format)),
+    },
+  });
+  // The pool replaces a connection that ends while it is idle. The next query reports a lasting fault.
+  pool.on('error', () => undefined);
+  return pool;
+}
+
+/** Runs a request. @throws WaybillError `database_unreachable` if a later attempt may succeed */
+export async function asked<Result>(request: () => Promise<Result>): Promise<Result> {
+  try {
+    return await request();
+  } catch (thrown) {
+    const code = thrown instanceof pg.DatabaseError ? thrown.code : undefined;
+    if (code !== undefined && !passing.test(code)) throw thrown;
+    throw new WaybillError('database_unreachable', `cannot reach the database: ${messageOf(thrown)}`, { cause: thrown });
+  }
+}
+
+/** A shard that this process has taken. */
+export interface Taken extends Fence {
+  readonly shard: number;
+  readonly epoch: number;
+}
+
+export class Shard implements ShardDatabase {
+  readonly taken: Taken;
+  readonly #pool: Pool;
+  readonly #leaseMs: number;
+  readonly #tables = storedTables();
+
+  constructor(pool: Pool, taken: Taken, leaseMs: number) {
+    this.#pool = pool;
+    this.taken = taken;
+    this.#leaseMs = leaseMs;
+  }
+
+  async *load(): AsyncGenerator<readonly [table: string, rows: readonly Row[]]> {
+    const client = await asked(() => this.#pool.connect());
+    let isWhole = false;
+    try {
+      await asked(() => client.query('BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY'));
+      for (const { name, columns, key } of this.#tables) {
+        const list = columns.map((column) => column.name).join(', ');
+        const select = `SELECT ${list} FROM waybill.${name} WHERE shard = ${this.taken.shard} ORDER BY ${key.join(', ')}`;
+        await asked(() => client.query(`DECLARE loading NO SCROLL CURSOR FOR ${select}`));
+        for (;;) {
+          const { rows } = await asked(() => client.query<Row>(`FETCH ${rowsOfFetch} FROM loading`));
+          if (rows.length === 0) break;
+          const texts = columns.filter(({ type }) => type === 'ANY').map((column) => column.name);
+          yield [name, texts.length === 0 ? rows : rows.map((row) => ({ ...row, ...fromJson(row, texts) }))];
+        }
+        await asked(() => client.query('CLOSE loading'));
+      }
+      await asked(() => client.query('COMMIT'));
+      isWhole = true;
+    } finally {
+      client.release(!isWhole);
+    }
+  }
+
+  async commit(commit: Commit): Promise<boolean> {
+    const statement = this.#statement(commit);
+    if (statement.values.length > mostParameters)
+      throw new WaybillError('internal_error', `a commit of ${commit.changes.length} rows is too large for one statement`);
+    const { rows } = await asked(() => this.#pool.query<{ n: number }>(statement));
+    return rows[0]?.n === 1;
+  }
+
+  async fence(): Promise<Fence | undefined> {
+    const sql = 'SELECT lease, commits FROM waybill.journals WHERE shard = $1';
+    const { rows } = await asked(() => this.#pool.query<Fence>(sql, [this.taken.shard]));
+    return rows[0];
+  }
+
+  /**
+   * The whole commit as one statement, which is one transaction and one round trip. Each part takes its rows from `fence`: nothing is written
+   * without it. PostgreSQL checks the condition of the fence again after it has waited for the row (READ COMMITTED).
+   */
+  #statement({ fence, number, changes }: Commit): { text: string; values: unknown[] } {
+    const values: unknown[] = [];
+    const put = (value: unknown, type: string): string => {
+      values.push(value);
+      return `$${values.length}::${type}`;
+    };
+    const requires = [
+      `shard = ${put(this.taken.shard, 'int')}`,
+      ...Object.entries(fence).map(([column, value]) => `${column} = ${put(value, typeof value === 'number' ? 'bigint' : 'uuid')}`),
+    ];
+    const lease = `clock_timestamp() + ${put(this.#leaseMs, 'bigint')} * interval '1 ms'`;
+    const parts = [
+      `fence AS (UPDATE waybill.journals SET commits = ${put(number, 'bigint')}, expires = ${lease} WHERE ${requires.join(' AND ')} RETURNING shard, epoch)`,
+      ...this.#tables.flatMap((table) => {
+        const own = changes.filter((change) => change.table === table.name);
+        return [...written(table, own, put), ...deleted(table, own, put)];
+      }),
+    ];
+    return { text: `WITH ${parts.join(',\n')} SELECT count(*) AS n FROM fence`, values };
+  }
+}
+
+type Put = (value: unknown, type: string) => string;
+
+function written({ name, columns, key }: Table, changes: readonly Change[], put: Put): string[] {
+  const rows = changes.map(({ row }) => row).filter((row) => row !== undefined);
+  if (rows.length === 0) return [];
+  const value = (row: Row, { name: column, type }: Table['columns'][number]): string =>
+    put(type === 'ANY' ? JSON.stringify(row[column]) : row[column], typeOf(type));
+  const tuples = rows.map((row) => `(${columns.map((column) => value(row, column)).join(', ')})`);
+  const names = columns.map((column) => column.name);
+  const others = ['epoch', ...names.filter((column) => !key.includes(column))].map((column) => `${column} = excluded.${column}`);
+  return [
+    `w_${name} AS (INSERT INTO waybill.${name} (shard, epoch, ${names.join(', ')}) SELECT fence.shard, fence.epoch, v.* FROM fence, (VALUES ${tuples.join(', ')}) AS v
+       ON CONFLICT (shard, ${key.join(', ')}) DO UPDATE SET ${others.join(', ')})`,
+  ];
+}
+
+function deleted({ name, columns, key }: Table, changes: readonly Change[], put: Put): string[] {
+  const gone = changes.filter(({ row }) => row === undefined);
+  if (gone.length === 0) return [];
+  const types = key.map((column) => typeOf(columns.find((each) => each.name === column)?.type ?? 'TEXT'));
+  const tuples = gone.map((change) => `(${change.key.map((value, i) => put(value, types[i] ?? 'text')).join(', ')})`);
+  const matches = key.map((column, i) => `r.${column} = v.k${i}`).join(' AND ');
+  return [
+    `d_${name} AS (DELETE FROM waybill.${name} AS r USING fence, (VALUES ${tuples.join(', ')}) AS v(${key.map((_, i) => `k${i}`).join(', ')})
+       WHERE r.shard = fence.shard AND ${matches})`,
+  ];
+}
+
+function fromJson(row: Row, columns: readonly string[]): Row {
+  return Object.fromEntries(columns.map((column) => [column, row[column] === null ? null : (JSON.parse(String(row[column])) as Value)]));
+}

@@ -1,0 +1,52 @@
+/** The tables of a fleet in PostgreSQL. Those of a state are derived from its SQLite schema, so that the two cannot differ. */
+import Database from 'better-sqlite3';
+import { tablesOf, type Table } from '../journal/replica/capture.ts';
+import { schemaOfState } from '../journal/schema.ts';
+
+const types: Readonly<Record<string, string>> = { INTEGER: 'bigint', TEXT: 'text COLLATE "C"', BLOB: 'bytea', ANY: 'text' };
+/** zstd and uids do not compress. */
+const incompressible = ['segments.body', 'segments.uids', 'seen.uids'];
+/** Rows that nearly every commit changes: free space in their pages makes the changes cheap (HOT). */
+const hot = ['head', 'sources', 'ranges', 'sinks'];
+
+export function storedTables(): readonly Table[] {
+  const db = new Database(':memory:');
+  db.exec(schemaOfState());
+  const tables = tablesOf(db);
+  db.close();
+  return tables;
+}
+
+/** The PostgreSQL type of a column, for casts. */
+export function typeOf(type: string): string {
+  return (types[type] ?? 'text').replace(' COLLATE "C"', '');
+}
+
+/** Statements that create what is missing in the schema `waybill`. They may run again. */
+export function setupStatements(shards: number): string[] {
+  const tables = storedTables().flatMap(({ name, columns, key }) => {
+    const own = columns.map((column) => `${column.name} ${types[column.type] ?? 'text'}${constraintsOf(column)}`);
+    const wide = columns.filter((column) => incompressible.includes(`${name}.${column.name}`));
+    const fill = hot.includes(name) ? ' WITH (fillfactor = 50)' : '';
+    return [
+      `CREATE TABLE IF NOT EXISTS waybill.${name} (shard int NOT NULL, epoch bigint NOT NULL, ${own.join(', ')}, PRIMARY KEY (shard, ${key.join(', ')}))${fill}`,
+      ...own.map((column) => `ALTER TABLE waybill.${name} ADD COLUMN IF NOT EXISTS ${column}`),
+      ...wide.map((column) => `ALTER TABLE waybill.${name} ALTER ${column.name} SET STORAGE EXTERNAL`),
+    ];
+  });
+  return [
+    'CREATE SCHEMA IF NOT EXISTS waybill',
+    // The fence: one row a shard. Every commit changes it.
+    `CREATE TABLE IF NOT EXISTS waybill.journals (shard int PRIMARY KEY, epoch bigint NOT NULL DEFAULT 0, lease uuid, commits bigint NOT NULL DEFAULT 0,
+       owner text, expires timestamptz)
+       WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000)`,
+    `CREATE TABLE IF NOT EXISTS waybill.takes (shard int, epoch bigint, owner text NOT NULL, lease uuid NOT NULL, commits bigint NOT NULL,
+       at timestamptz NOT NULL DEFAULT clock_timestamp(), PRIMARY KEY (shard, epoch))`,
+    ...tables,
+    `INSERT INTO waybill.journals (shard) SELECT generate_series(0, ${Math.trunc(shards)} - 1) ON CONFLICT DO NOTHING`,
+  ];
+}
+
+function constraintsOf({ isRequired, initial }: Table['columns'][number]): string {
+  return `${isRequired ? ' NOT NULL' : ''}${initial === null ? '' : ` DEFAULT ${initial}`}`;
+}

@@ -1,0 +1,165 @@
+/** The journal of a fleet on a real PostgreSQL: tables, fence, leases, and what the next owner finds. */
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type pg from 'pg';
+import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
+import { release, renew, take } from '../../src/fleet/lease.ts';
+import { openPool, Shard, type Taken } from '../../src/fleet/shard.ts';
+import { setupStatements } from '../../src/fleet/tables.ts';
+import { Journal } from '../../src/journal/journal.ts';
+import type { Change } from '../../src/journal/replica/shard-database.ts';
+import { systemClock } from '../../src/time/clock.ts';
+import { contentOf, ModelDatabase } from '../support/journal/model-database.ts';
+import { pageOf, proven, source, span } from '../support/journal/opening.ts';
+import { base, collected, second } from '../support/records.ts';
+import { Postgres, postgresMissing } from '../support/servers/postgres.ts';
+
+const leaseMs = 60_000;
+
+describe.skipIf(postgresMissing !== undefined)('PostgreSQL', () => {
+  let server: Postgres;
+  let pool: pg.Pool;
+
+  beforeAll(async () => {
+    server = await Postgres.start();
+    pool = openPool(server.url, 10_000);
+    for (const statement of setupStatements(8)) await pool.query(statement);
+  });
+  afterAll(async () => {
+    await pool.end();
+    await server[Symbol.asyncDispose]();
+  });
+
+  beforeEach(async () => {
+    await pool.query('UPDATE waybill.journals SET lease = NULL, owner = NULL, expires = NULL');
+    // A shard with any row has a journal.
+    await pool.query("DELETE FROM waybill.meta WHERE key = 'mark'");
+  });
+
+  const takeOne = async (): Promise<Taken> => {
+    const [taken] = await take(pool, 'one', [], 1, leaseMs);
+    if (!taken) throw new Error('no shard is free');
+    return taken;
+  };
+
+  const open = (taken: Taken): Promise<Journal> => {
+    const directory = mkdtempSync(join(tmpdir(), 'waybill-shard-'));
+    onTestFinished(() => rmSync(directory, { recursive: true, force: true }));
+    const options = { directory, maxSize: 2 ** 30, retention: 1e12, version: '0.1.0', expectState: false, lockWait: 0 };
+    return Journal.open({ ...options, database: new Shard(pool, taken, leaseMs) }, systemClock, new AbortController().signal);
+  };
+
+  const contentIn = async (shard: Shard): Promise<Record<string, unknown[]>> => {
+    const model = new ModelDatabase();
+    const empty = contentOf(model.rows);
+    for await (const [name, rows] of shard.load()) empty[name]?.push(...rows);
+    return empty;
+  };
+
+  test('its tables have the columns of the tables of SQLite, and setup may run again', async () => {
+    for (const statement of setupStatements(8)) await pool.query(statement);
+    const { rows } = await pool.query<{ table_name: string; column_name: string; data_type: string; is_nullable: string }>(
+      `SELECT table_name, column_name, data_type, is_nullable FROM information_schema.columns WHERE table_schema = 'waybill' ORDER BY ordinal_position`,
+    );
+    const model = new ModelDatabase();
+    const types: Record<string, string> = { INTEGER: 'bigint', TEXT: 'text', BLOB: 'bytea', ANY: 'text' };
+    for (const name of Object.keys(contentOf(model.rows))) {
+      const columns = model.rows.pragma(`table_info(${name})`) as { name: string; type: string; notnull: number; pk: number }[];
+      const found = rows.filter((row) => row.table_name === name).map((row) => [row.column_name, row.data_type, row.is_nullable]);
+      const wanted = columns.map((column) => [column.name, types[column.type], column.notnull === 1 || column.pk > 0 ? 'NO' : 'YES']);
+      expect(found, name).toEqual([['shard', 'integer', 'NO'], ['epoch', 'bigint', 'NO'], ...wanted]);
+    }
+  });
+
+  test('the next owner finds every row of the last one', async () => {
+    const first = await takeOne();
+    const journal = await open(first);
+    journal.registerSource(source, 'tenant', base);
+    const records = Array.from({ length: 300 }, (_, i) => collected(i, base + i * second, { text: `Ж € 𝄞 ${i}` }));
+    await journal.append(pageOf([...records, collected(999, undefined)]));
+    await journal.close(source, span(0, 60), proven(60), 0);
+    journal.sinkPositions.register('siem', 'file', 'x', { seq: 0, chain: new Uint8Array(32) }, undefined);
+    const [entry] = await journal.read(0, { records: 1, bytes: 1e6 });
+    if (!entry) throw new Error('no entry');
+    const rejection = { seq: 1, code: 'too large', message: 'a "quoted" word' };
+    await journal.acknowledge('siem', { acknowledged: 1, delivered: undefined }, [{ entry, rejection: rejection as never, attempts: 1 }]);
+    const before = contentOf(journal.db);
+    await journal[Symbol.asyncDispose]();
+    expect(await contentIn(new Shard(pool, first, leaseMs))).toEqual(before);
+    await release(pool, first);
+    const [next] = await take(pool, 'two', [], 8, leaseMs).then((all) => all.filter(({ shard }) => shard === first.shard));
+    if (!next) throw new Error('the shard is not free');
+    const again = await open(next);
+    expect(contentOf(again.db)).toEqual(before);
+    expect(await again.append(pageOf(records))).toMatchObject({ received: 300, appended: 0 });
+    await again[Symbol.asyncDispose]();
+  });
+
+  const mark = (value: string): Change => ({ table: 'meta', key: ['mark'], row: { key: 'mark', value } });
+  const marked = async ({ shard }: Taken): Promise<unknown> =>
+    (await pool.query(`SELECT value FROM waybill.meta WHERE shard = $1 AND key = 'mark'`, [shard])).rows;
+
+  test('a commit counts once, and a late one changes nothing', async () => {
+    const taken = await takeOne();
+    const shard = new Shard(pool, taken, leaseMs);
+    const n = taken.commits;
+    const one = { fence: { lease: taken.lease, commits: n }, number: n + 1, changes: [mark('one')] };
+    expect(await shard.commit(one)).toBe(true);
+    expect(await shard.commit(one)).toBe(false);
+    expect(await shard.commit({ fence: { lease: taken.lease, commits: n + 1 }, number: n + 2, changes: [mark('two')] })).toBe(true);
+    expect(await shard.commit(one)).toBe(false);
+    expect(await marked(taken)).toEqual([{ value: '"two"' }]);
+  });
+
+  test('a commit that waits while the shard is taken is refused', async () => {
+    const taken = await takeOne();
+    const shard = new Shard(pool, taken, leaseMs);
+    const client = await pool.connect();
+    await client.query('BEGIN');
+    await client.query('UPDATE waybill.journals SET lease = gen_random_uuid(), epoch = epoch + 1 WHERE shard = $1', [taken.shard]);
+    const commit = shard.commit({
+      fence: { lease: taken.lease, commits: taken.commits },
+      number: taken.commits + 1,
+      changes: [mark('late')],
+    });
+    const isWaiting = async (): Promise<boolean> =>
+      (await pool.query("SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock'")).rowCount === 1;
+    while (!(await isWaiting()));
+    await client.query('COMMIT');
+    client.release();
+    expect(await commit).toBe(false);
+  });
+
+  test('a shard has one owner; a lease that ended is taken, and the former owner is told', async () => {
+    const all = await take(pool, 'one', [], 8, leaseMs);
+    expect(all).toHaveLength(8);
+    expect(await take(pool, 'two', [], 8, leaseMs)).toEqual([]);
+    // The answer to the request was lost: the same member takes the shards again.
+    expect(await take(pool, 'one', all.slice(1), 8, leaseMs)).toMatchObject([{ shard: all[0]?.shard }]);
+    expect(await renew(pool, all, leaseMs)).toHaveLength(7);
+    await renew(pool, all.slice(1), -1);
+    expect(await take(pool, 'two', [], 8, leaseMs)).toHaveLength(7);
+    expect(await renew(pool, all, leaseMs)).toEqual([]);
+  });
+
+  test('commits wait while the server is away, and continue', async () => {
+    const taken = await takeOne();
+    const journal = await open(taken);
+    if (!journal.hasSource(source)) journal.registerSource(source, 'tenant', base);
+    await journal.settled();
+    await server.end('SIGKILL');
+    let isStored = false;
+    const appended = journal.append(pageOf([collected(5_000, base + second)])).then((result) => {
+      isStored = true;
+      return result;
+    });
+    const { seq } = journal.head();
+    while (journal.head().seq === seq) await new Promise((resolve) => setImmediate(resolve));
+    expect(isStored).toBe(false);
+    await server.start();
+    expect(await appended).toMatchObject({ appended: 1 });
+    expect(await contentIn(new Shard(pool, taken, leaseMs))).toEqual(contentOf(journal.db));
+    await journal[Symbol.asyncDispose]();
+  });
+});
