@@ -3,11 +3,10 @@ import pg from 'pg';
 import { messageOf, WaybillError } from '../errors/errors.ts';
 import type { Table } from '../journal/replica/capture.ts';
 import type { Change, Commit, Fence, Row, ShardDatabase, Value } from '../journal/replica/shard-database.ts';
+import { arrayOf, unescaped } from './arrays.ts';
 import { storedTables, typeOf } from './tables.ts';
 
 const rowsOfFetch = 500;
-/** PostgreSQL accepts 65,535. */
-const mostParameters = 60_000;
 /** Connection lost, shutdown or cancelled, out of resources, conflict, object in use, read-only: a later attempt may succeed. */
 const passing = /^(08|57|53|40|55|25006)/;
 
@@ -72,8 +71,7 @@ export class Shard implements ShardDatabase {
         for (;;) {
           const { rows } = await asked(() => client.query<Row>(`FETCH ${rowsOfFetch} FROM loading`));
           if (rows.length === 0) break;
-          const texts = columns.filter(({ type }) => type === 'ANY').map((column) => column.name);
-          yield [name, texts.length === 0 ? rows : rows.map((row) => ({ ...row, ...fromJson(row, texts) }))];
+          yield [name, rows.map((row) => decoded(row, columns))];
         }
         await asked(() => client.query('CLOSE loading'));
       }
@@ -86,8 +84,6 @@ export class Shard implements ShardDatabase {
 
   async commit(commit: Commit): Promise<boolean> {
     const statement = this.#statement(commit);
-    if (statement.values.length > mostParameters)
-      throw new WaybillError('internal_error', `a commit of ${commit.changes.length} rows is too large for one statement`);
     const { rows } = await asked(() => this.#pool.query<{ n: number }>(statement));
     return rows[0]?.n === 1;
   }
@@ -129,13 +125,18 @@ type Put = (value: unknown, type: string) => string;
 function written({ name, columns, key }: Table, changes: readonly Change[], put: Put): string[] {
   const rows = changes.map(({ row }) => row).filter((row) => row !== undefined);
   if (rows.length === 0) return [];
-  const value = (row: Row, { name: column, type }: Table['columns'][number]): string =>
-    put(type === 'ANY' ? JSON.stringify(row[column]) : row[column], typeOf(type));
-  const tuples = rows.map((row) => `(${columns.map((column) => value(row, column)).join(', ')})`);
+  const arrays = columns.map(({ name: column, type }) =>
+    putArray(
+      rows.map((row) => (type === 'ANY' ? JSON.stringify(row[column]) : (row[column] ?? null))),
+      type,
+      put,
+    ),
+  );
   const names = columns.map((column) => column.name);
   const others = ['epoch', ...names.filter((column) => !key.includes(column))].map((column) => `${column} = excluded.${column}`);
   return [
-    `w_${name} AS (INSERT INTO waybill.${name} (shard, epoch, ${names.join(', ')}) SELECT fence.shard, fence.epoch, v.* FROM fence, (VALUES ${tuples.join(', ')}) AS v
+    `w_${name} AS (INSERT INTO waybill.${name} (shard, epoch, ${names.join(', ')})
+       SELECT fence.shard, fence.epoch, v.* FROM fence, unnest(${arrays.join(', ')}) AS v
        ON CONFLICT (shard, ${key.join(', ')}) DO UPDATE SET ${others.join(', ')})`,
   ];
 }
@@ -143,15 +144,31 @@ function written({ name, columns, key }: Table, changes: readonly Change[], put:
 function deleted({ name, columns, key }: Table, changes: readonly Change[], put: Put): string[] {
   const gone = changes.filter(({ row }) => row === undefined);
   if (gone.length === 0) return [];
-  const types = key.map((column) => typeOf(columns.find((each) => each.name === column)?.type ?? 'TEXT'));
-  const tuples = gone.map((change) => `(${change.key.map((value, i) => put(value, types[i] ?? 'text')).join(', ')})`);
+  const typeIn = (column: string): string => columns.find((each) => each.name === column)?.type ?? 'TEXT';
+  const arrays = key.map((column, i) =>
+    putArray(
+      gone.map((change) => change.key[i] ?? null),
+      typeIn(column),
+      put,
+    ),
+  );
   const matches = key.map((column, i) => `r.${column} = v.k${i}`).join(' AND ');
   return [
-    `d_${name} AS (DELETE FROM waybill.${name} AS r USING fence, (VALUES ${tuples.join(', ')}) AS v(${key.map((_, i) => `k${i}`).join(', ')})
+    `d_${name} AS (DELETE FROM waybill.${name} AS r USING fence, unnest(${arrays.join(', ')}) AS v(${key.map((_, i) => `k${i}`).join(', ')})
        WHERE r.shard = fence.shard AND ${matches})`,
   ];
 }
 
-function fromJson(row: Row, columns: readonly string[]): Row {
-  return Object.fromEntries(columns.map((column) => [column, row[column] === null ? null : (JSON.parse(String(row[column])) as Value)]));
+function putArray(values: readonly Value[], type: string, put: Put): string {
+  const element = typeOf(type);
+  return put(arrayOf(values, element), `${element}[]`);
+}
+
+/** A row as the journal stored it. */
+function decoded(row: Row, columns: Table['columns']): Row {
+  const value = (given: Value | undefined, type: string): Value => {
+    if (typeof given !== 'string') return given ?? null;
+    return type === 'ANY' ? (JSON.parse(given) as Value) : unescaped(given);
+  };
+  return Object.fromEntries(columns.map(({ name, type }) => [name, value(row[name], type)]));
 }

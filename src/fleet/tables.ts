@@ -1,9 +1,10 @@
 /** The tables of a fleet in PostgreSQL. Those of a state are derived from its SQLite schema, so that the two cannot differ. */
 import Database from 'better-sqlite3';
 import { tablesOf, type Table } from '../journal/replica/capture.ts';
+import type { ElementType } from './arrays.ts';
 import { schemaOfState } from '../journal/schema.ts';
 
-const types: Readonly<Record<string, string>> = { INTEGER: 'bigint', TEXT: 'text COLLATE "C"', BLOB: 'bytea', ANY: 'text' };
+const types: Readonly<Record<string, ElementType>> = { INTEGER: 'bigint', TEXT: 'text', BLOB: 'bytea', ANY: 'text' };
 /** zstd and uids do not compress. */
 const incompressible = ['segments.body', 'segments.uids', 'seen.uids'];
 /** Rows that nearly every commit changes: free space in their pages makes the changes cheap (HOT). */
@@ -17,15 +18,15 @@ export function storedTables(): readonly Table[] {
   return tables;
 }
 
-/** The PostgreSQL type of a column, for casts. */
-export function typeOf(type: string): string {
-  return (types[type] ?? 'text').replace(' COLLATE "C"', '');
+/** The PostgreSQL type of a column. */
+export function typeOf(type: string): ElementType {
+  return types[type] ?? 'text';
 }
 
 /** Statements that create what is missing in the schema `waybill`. They may run again. */
 export function setupStatements(shards: number): string[] {
   const tables = storedTables().flatMap(({ name, columns, key }) => {
-    const own = columns.map((column) => `${column.name} ${types[column.type] ?? 'text'}${constraintsOf(column)}`);
+    const own = columns.map((column) => `${column.name} ${typeOf(column.type)}${constraintsOf(column)}`);
     const wide = columns.filter((column) => incompressible.includes(`${name}.${column.name}`));
     const fill = hot.includes(name) ? ' WITH (fillfactor = 50)' : '';
     return [
@@ -47,6 +48,6 @@ export function setupStatements(shards: number): string[] {
   ];
 }
 
-function constraintsOf({ isRequired, initial }: Table['columns'][number]): string {
-  return `${isRequired ? ' NOT NULL' : ''}${initial === null ? '' : ` DEFAULT ${initial}`}`;
+function constraintsOf({ type, isRequired, initial }: Table['columns'][number]): string {
+  return `${type === 'TEXT' ? ' COLLATE "C"' : ''}${isRequired ? ' NOT NULL' : ''}${initial === null ? '' : ` DEFAULT ${initial}`}`;
 }

@@ -83,7 +83,7 @@ describe.skipIf(postgresMissing !== undefined)('PostgreSQL', () => {
     const [entry] = await journal.read(0, { records: 1, bytes: 1e6 });
     if (!entry) throw new Error('no entry');
     const rejection = { seq: 1, code: 'too large', message: 'a "quoted" word' };
-    await journal.acknowledge('siem', { acknowledged: 1, delivered: undefined }, [{ entry, rejection: rejection as never, attempts: 1 }]);
+    await journal.acknowledge('siem', { acknowledged: 1, delivered: undefined }, [{ entry, rejection: rejection, attempts: 1 }]);
     const before = contentOf(journal.db);
     await journal[Symbol.asyncDispose]();
     expect(await contentIn(new Shard(pool, first, leaseMs))).toEqual(before);
@@ -110,6 +110,36 @@ describe.skipIf(postgresMissing !== undefined)('PostgreSQL', () => {
     expect(await shard.commit({ fence: { lease: taken.lease, commits: n + 1 }, number: n + 2, changes: [mark('two')] })).toBe(true);
     expect(await shard.commit(one)).toBe(false);
     expect(await marked(taken)).toEqual([{ value: '"two"' }]);
+  });
+
+  test('a commit of 70,000 rows is one statement, and texts keep every character', async () => {
+    const taken = await takeOne();
+    const shard = new Shard(pool, taken, leaseMs);
+    const texts = ['NUL \0 SUB \x1a \x1a0 \x1a\x1a', '\0', '', 'Ж € 𝄞 "{,}\\NULL', 'NULL'];
+    const operation = (n: number): Change => ({
+      table: 'operations',
+      key: [n],
+      row: {
+        operation_no: n,
+        at_us: 2 ** 52 + n,
+        actor: n % 2 === 0 ? null : (texts[n % 5] ?? ''),
+        operation: texts[n % 5] ?? '',
+        detail: null,
+      },
+    });
+    const written = Array.from({ length: 70_000 }, (_, i) => operation(i));
+    const [one, two] = [taken.commits, taken.commits + 1].map((commits) => ({
+      fence: { lease: taken.lease, commits },
+      number: commits + 1,
+    }));
+    if (!one || !two) throw new Error('no commit');
+    expect(await shard.commit({ ...one, changes: [...written, mark('NUL \0')] })).toBe(true);
+    const content = await contentIn(shard);
+    expect(content['operations']).toEqual(written.map(({ row }) => row));
+    expect(content['meta']).toContainEqual({ key: 'mark', value: 'NUL \0' });
+    const gone = written.map(({ table, key }) => ({ table, key, row: undefined }));
+    expect(await shard.commit({ ...two, changes: gone })).toBe(true);
+    expect((await contentIn(shard))['operations']).toEqual([]);
   });
 
   test('a commit that waits while the shard is taken is refused', async () => {

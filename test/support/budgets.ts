@@ -12,7 +12,7 @@ export const budgets: Readonly<Record<string, readonly [lines: number, kilobytes
   disk: [90, 4],
   encode: [1280, 54],
   errors: [380, 18],
-  fleet: [250, 13],
+  fleet: [310, 16],
   journal: [6600, 292],
   'main.ts': [100, 6],
   model: [2070, 94],
