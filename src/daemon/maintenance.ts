@@ -28,7 +28,7 @@ export async function maintainJournal(
     const isPaused = (await journal.paused()) !== undefined;
     await clock.sleep(isPaused ? checkPausedMs : checkMs, signal);
     journal.assertPresent();
-    if (journal.examine(checkMs)) log.write('state.checked', { head: journal.head().seq });
+    if (await journal.examine(checkMs)) log.write('state.checked', { head: journal.head().seq });
     // While collection is paused, it waits for pruning: no delay.
     if (!isPaused && clock.monotonic() < pruneAt) continue;
     pruneAt = clock.monotonic() + pruneMs;
@@ -36,6 +36,7 @@ export async function maintainJournal(
       log.write('journal.pruned', { entries: pruned });
       await clock.sleep(pruneStepMs, signal);
     }
+    while (journal.shrinkCopy() > 0) await clock.sleep(pruneStepMs, signal);
     if (clock.monotonic() < frontierAt) continue;
     frontierAt += frontierMs;
     for (const id of sources().filter((source) => journal.hasSource(source))) {

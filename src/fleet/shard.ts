@@ -2,11 +2,17 @@
 import pg from 'pg';
 import { messageOf, WaybillError } from '../errors/errors.ts';
 import type { Table } from '../journal/replica/capture.ts';
-import type { Change, Commit, Fence, Row, ShardDatabase, Value } from '../journal/replica/shard-database.ts';
+import type { Change, Commit, Fence, Row, SeenColumns, SegmentColumns, ShardDatabase, Value } from '../journal/replica/shard-database.ts';
+import { isMoment } from '../journal/replica/absent.ts';
+import { kindRecords } from '../journal/segment.ts';
 import { arrayOf, unescaped } from './arrays.ts';
-import { storedTables, typeOf } from './tables.ts';
+import { largeColumns, storedTables, typeOf } from './tables.ts';
 
-const rowsOfFetch = 500;
+const rowsOfFetch = 2_000;
+/** Limits of the segments that are fetched at once. */
+const mostSegments = 32;
+const mostBytes = 8 * 2 ** 20;
+const forecastSegments = 200;
 /** Connection lost, shutdown or cancelled, out of resources, conflict, object in use, read-only: a later attempt may succeed. */
 const passing = /^(08|57|53|40|55|25006)/;
 
@@ -65,7 +71,7 @@ export class Shard implements ShardDatabase {
     try {
       await asked(() => client.query('BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY'));
       for (const { name, columns, key } of this.#tables) {
-        const list = columns.map((column) => column.name).join(', ');
+        const list = columns.map((column) => this.#loaded(name, column.name)).join(', ');
         const select = `SELECT ${list} FROM waybill.${name} WHERE shard = ${this.taken.shard} ORDER BY ${key.join(', ')}`;
         await asked(() => client.query(`DECLARE loading NO SCROLL CURSOR FOR ${select}`));
         for (;;) {
@@ -82,6 +88,21 @@ export class Shard implements ShardDatabase {
     }
   }
 
+  async segments(seq: number): Promise<readonly SegmentColumns[]> {
+    // The running sum of the sizes reads no body: PostgreSQL stores its size beside its place.
+    const sql = `WITH next AS (SELECT seq, sum(octet_length(body)) OVER (ORDER BY seq) AS size FROM
+        (SELECT seq, body FROM waybill.segments WHERE shard = $1 AND seq >= $2 ORDER BY seq LIMIT ${mostSegments}) AS first)
+      SELECT s.seq, s.uids, s.ends, s.body FROM next JOIN waybill.segments AS s USING (seq)
+      WHERE s.shard = $1 AND (next.size <= ${mostBytes} OR seq = $2) ORDER BY seq`;
+    return (await asked(() => this.#pool.query<SegmentColumns>(sql, [this.taken.shard, seq]))).rows;
+  }
+
+  async seen(source: number, buckets: readonly number[]): Promise<readonly SeenColumns[]> {
+    const sql = 'SELECT source, bucket, seq, uids FROM waybill.seen WHERE shard = $1 AND source = $2 AND bucket = ANY($3::bigint[])';
+    const given = [this.taken.shard, source, arrayOf(buckets, 'bigint')];
+    return (await asked(() => this.#pool.query<SeenColumns>(sql, given))).rows;
+  }
+
   async commit(commit: Commit): Promise<boolean> {
     const statement = this.#statement(commit);
     const { rows } = await asked(() => this.#pool.query<{ n: number }>(statement));
@@ -92,6 +113,14 @@ export class Shard implements ShardDatabase {
     const sql = 'SELECT lease, commits FROM waybill.journals WHERE shard = $1';
     const { rows } = await asked(() => this.#pool.query<Fence>(sql, [this.taken.shard]));
     return rows[0];
+  }
+
+  /** What a take-over reads of a column: large ones stay in the database, but for moments and for the segments that forecasts measure. */
+  #loaded(table: string, column: string): string {
+    if (!largeColumns.includes(`${table}.${column}`)) return column;
+    const newest = `SELECT seq FROM waybill.segments WHERE shard = ${this.taken.shard} AND kind & 255 = ${kindRecords} ORDER BY seq DESC LIMIT ${forecastSegments}`;
+    const isWhole = table === 'seen' ? 'bucket < 0' : `${isMoment} OR seq >= (SELECT min(seq) FROM (${newest}) AS newest)`;
+    return `CASE WHEN ${isWhole} THEN ${column} ELSE ''::bytea END AS ${column}`;
   }
 
   /**

@@ -5,8 +5,8 @@ import type { ElementType } from './arrays.ts';
 import { schemaOfState } from '../journal/schema.ts';
 
 const types: Readonly<Record<string, ElementType>> = { INTEGER: 'bigint', TEXT: 'text', BLOB: 'bytea', ANY: 'text' };
-/** zstd and uids do not compress. */
-const incompressible = ['segments.body', 'segments.uids', 'seen.uids'];
+/** A take-over leaves them in the database. They do not compress. */
+export const largeColumns = ['segments.body', 'segments.uids', 'segments.ends', 'seen.uids'];
 /** Rows that nearly every commit changes: free space in their pages makes the changes cheap (HOT). */
 const hot = ['head', 'sources', 'ranges', 'sinks'];
 
@@ -27,7 +27,7 @@ export function typeOf(type: string): ElementType {
 export function setupStatements(shards: number): string[] {
   const tables = storedTables().flatMap(({ name, columns, key }) => {
     const own = columns.map((column) => `${column.name} ${typeOf(column.type)}${constraintsOf(column)}`);
-    const wide = columns.filter((column) => incompressible.includes(`${name}.${column.name}`));
+    const wide = columns.filter((column) => largeColumns.includes(`${name}.${column.name}`));
     const fill = hot.includes(name) ? ' WITH (fillfactor = 50)' : '';
     return [
       `CREATE TABLE IF NOT EXISTS waybill.${name} (shard int NOT NULL, epoch bigint NOT NULL, ${own.join(', ')}, PRIMARY KEY (shard, ${key.join(', ')}))${fill}`,

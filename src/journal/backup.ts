@@ -114,7 +114,7 @@ async function verify(file: string, { journal, seq, chain }: Backup, { clock, si
       throw failed(directory, `the copy ends at entry ${head.seq}, the state at entry ${seq}`);
     const sources = new Sources(new Store(db, directory, 0, 0));
     const check = new SelfCheck(db, clock, sources.ids, (n) => sources.get(sources.ids.get(n) ?? '').ranges);
-    while (!check.step(1)) {
+    while (!check.step(1, Infinity)) {
       await nextTurn();
       signal.throwIfAborted();
     }

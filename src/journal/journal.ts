@@ -46,9 +46,8 @@ import { Operations, writeMoment } from './operations.ts';
 import { SinkPositions } from './sink-positions.ts';
 import { earliestKept } from './uid-retention.ts';
 import { pauseAbove, resumeBelow } from './disk-budget.ts';
-import { SeenUids } from './seen-uids.ts';
+import { bucketOf, SeenUids } from './seen-uids.ts';
 import type { Replica } from './replica/replica.ts';
-import type { Unpacked } from './segment-entry.ts';
 import { Segments } from './segments.ts';
 import { isWholeFor } from './selection.ts';
 import { SharedTransactions } from './shared-transactions.ts';
@@ -65,6 +64,7 @@ export interface JournalOptions extends StateOptions {
 
 /** Maximum segments per pruning step, which keeps the transaction short. */
 const pruneSegments = 64;
+const defaultLocalSize = 256 * 2 ** 20;
 const dayMs = 86_400_000;
 const dayUs = dayMs * 1000;
 
@@ -85,6 +85,7 @@ export class Journal implements CollectJournal, DeliverJournal, AsyncDisposable 
   readonly #operations: Operations;
   readonly #seen: SeenUids;
   readonly #retentionMs: number;
+  readonly #localSize: number;
   readonly #clock: Clock;
   readonly #deduplicator: Deduplicator;
   readonly #selfCheck: SelfCheck;
@@ -110,6 +111,7 @@ export class Journal implements CollectJournal, DeliverJournal, AsyncDisposable 
     this.#state = state;
     this.#clock = clock;
     this.#retentionMs = options.retention;
+    this.#localSize = options.localSize ?? defaultLocalSize;
     this.id = journalId(db);
     this.created = createdAt(db);
     this.fresh = state.created;
@@ -171,11 +173,20 @@ export class Journal implements CollectJournal, DeliverJournal, AsyncDisposable 
    * @see docs/guarantees.md ("Collected once")
    */
   async append(page: CollectedPage): Promise<Appended> {
+    if (this.#store.replica) await this.#fetchSeen(page, this.#store.replica);
     return this.#shared.run(page.source, () => this.#append(page));
   }
 
   async lacks(page: CollectedPage): Promise<boolean> {
+    if (this.#store.replica) await this.#fetchSeen(page, this.#store.replica);
     return this.#deduplicator.page(this.#sources.get(page.source), page).fresh.length > 0;
+  }
+
+  /** A working copy has the uids of the last owner only once they are needed. */
+  async #fetchSeen({ source, records }: CollectedPage, replica: Replica): Promise<void> {
+    const buckets = new Set(records.flatMap(({ time }) => (time === undefined ? [] : [bucketOf(time)])));
+    // mutant: fetch-seen
+    await replica.absent.seen(this.#sources.get(source).row.n, buckets);
   }
 
   #append(page: CollectedPage): Appended {
@@ -371,7 +382,10 @@ export class Journal implements CollectJournal, DeliverJournal, AsyncDisposable 
   }
 
   async read(after: number, limit: Limit): Promise<readonly Entry[]> {
-    return this.#segments.read(after, limit);
+    const { replica } = this.#store;
+    const isStored = after < this.#segments.head.seq;
+    const through = replica && isStored ? await replica.absent.segments(after + 1) : Infinity;
+    return this.#segments.read(after, limit, through);
   }
 
   async chainAt(seq: number): Promise<Uint8Array | undefined> {
@@ -475,13 +489,10 @@ export class Journal implements CollectJournal, DeliverJournal, AsyncDisposable 
     this.sinkPositions.adopted(id);
   }
 
-  /** The segment that contains entry `seq`, for a reader in another thread. The reader must not change it. */
-  segmentWith(seq: number): Unpacked {
-    return this.#segments.segmentWith(seq);
-  }
-
-  async readRange(after: number, range: ReplayRange, limit: Limit): Promise<{ after: number; entries: readonly Entry[] }> {
-    return this.#segments.readRange(after, range, limit);
+  async readRange(given: number, range: ReplayRange, limit: Limit): Promise<{ after: number; entries: readonly Entry[] }> {
+    const { after, from, end } = this.#segments.rangeAfter(given, range);
+    if (from >= end) return { after, entries: [] };
+    return { after, entries: await this.read(from, { ...limit, records: Math.min(limit.records, end - from) }) };
   }
 
   pruned(): number {
@@ -542,8 +553,19 @@ export class Journal implements CollectJournal, DeliverJournal, AsyncDisposable 
    * Checks a few segments and windows; a round over all of them takes a day. `everyMs` is the interval between calls. Returns true when a
    * round has ended without a finding. @throws WaybillError `state_corrupt`, `internal_error`: the process must end
    */
-  examine(everyMs: number): boolean {
-    return this.#selfCheck.step(everyMs / dayMs);
+  async examine(everyMs: number): Promise<boolean> {
+    const { replica } = this.#store;
+    return this.#selfCheck.step(everyMs / dayMs, replica ? await this.#fetchForCheck(replica) : Infinity);
+  }
+
+  /** @returns the last entry that can be checked now */
+  async #fetchForCheck({ absent }: Replica): Promise<number> {
+    const next = this.#selfCheck.next();
+    for (const { seq, source, buckets } of next) {
+      await absent.segments(seq);
+      await absent.seen(source, buckets);
+    }
+    return next.at(-1)?.seq ?? 0;
   }
 
   /** Resolves when everything stored so far counts: an operator, a report or the service may depend on it then. */
@@ -569,6 +591,15 @@ export class Journal implements CollectJournal, DeliverJournal, AsyncDisposable 
     const { bytes, maxSize } = this.usage();
     const before = bytes > maxSize / 2 ? Number.MAX_SAFE_INTEGER : (this.#clock.now() - this.#retentionMs) * 1000;
     return this.#segments.prune(through, before, pruneSegments);
+  }
+
+  /** Frees space in a working copy above `localSize`, some at a time. @returns the number of rows whose content only the database has now */
+  shrinkCopy(): number {
+    const { replica } = this.#store;
+    if (!replica?.isSettled || this.usage().bytes <= this.#localSize) return 0;
+    const emptied = replica.absent.shrink(Math.min(this.head().seq, this.sinkPositions.leastAcknowledged()));
+    if (emptied > 0) this.#store.shrink();
+    return emptied;
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -656,7 +687,11 @@ function gated(journal: Journal, replica: Replica): Journal {
       if (typeof member !== 'function') return member;
       return (...given: unknown[]): unknown => {
         const result: unknown = Reflect.apply(member, target, given);
-        return result instanceof Promise && typeof name === 'string' ? committed(result) : result;
+        if (!(result instanceof Promise) || typeof name !== 'string') return result;
+        const promise = committed(result);
+        // A loop that was ended waits for nothing any more. The failure is in each later promise too.
+        promise.catch(() => undefined);
+        return promise;
       };
     },
   });

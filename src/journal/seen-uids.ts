@@ -3,6 +3,7 @@
  * in use. A uid enters its set only after its transaction has committed.
  */
 import type { Database, Statement } from 'better-sqlite3';
+import { WaybillError } from '../errors/errors.ts';
 import type { Micros } from '../model/time.ts';
 import { UidSet } from '../record/uid-set.ts';
 
@@ -77,7 +78,11 @@ export class SeenUids {
       return held;
     }
     const uids = new UidSet(this.#count.get(source, bucket)?.n ?? 0);
-    for (const row of this.#load.iterate(source, bucket)) uids.addBytes(row.uids);
+    for (const row of this.#load.iterate(source, bucket)) {
+      if (row.uids.length === 0)
+        throw new WaybillError('internal_error', `the uids in bucket ${bucket} of source ${source} were not fetched`);
+      uids.addBytes(row.uids);
+    }
     this.#sets.set(key, uids);
     this.#bytes += uids.bytes;
     return uids;

@@ -169,9 +169,10 @@ export class Segments {
     return ahead > handOverBytes / 2 ? acknowledged : undefined;
   }
 
-  read(after: number, limit: Limit): readonly Entry[] {
+  /** @param through  the last entry to read */
+  read(after: number, limit: Limit, through: number): readonly Entry[] {
     const reader = new SegmentReader(after, limit);
-    while (reader.next <= this.#head.seq && !reader.isFull) reader.read(this.segmentWith(reader.next));
+    while (reader.next <= Math.min(through, this.#head.seq) && !reader.isFull) reader.read(this.#segmentWith(reader.next));
     return reader.entries;
   }
 
@@ -224,13 +225,12 @@ export class Segments {
     return this.#pruned.get()?.pruned_seq ?? 0;
   }
 
-  readRange(given: number, { last, times }: ReplayRange, limit: Limit): { after: number; entries: readonly Entry[] } {
+  /** The next entries of a range that the journal stores, after `from` and through `end`: none unless `from` < `end`. */
+  rangeAfter(given: number, { last, times }: ReplayRange): { after: number; from: number; end: number } {
     const after = Math.max(given, this.pruned());
     const row = times && this.#timed.get(after + 1, after, times.to, times.from);
-    const from = row ? Math.max(after, row.seq - 1) : after;
-    const end = row ? Math.min(last, row.seq + row.n - 1) : last;
-    if (from >= end || (times && !row)) return { after, entries: [] };
-    return { after, entries: this.read(from, { ...limit, records: Math.min(limit.records, end - from) }) };
+    if (times && !row) return { after, from: after, end: after };
+    return { after, from: row ? Math.max(after, row.seq - 1) : after, end: row ? Math.min(last, row.seq + row.n - 1) : last };
   }
 
   /** The number of entries from `first` through `last`, limited to `times`; approximate, as it counts whole segments. */
@@ -273,7 +273,7 @@ export class Segments {
   }
 
   /** The segment that contains entry `seq`. Its body is shared: it must not be changed. */
-  segmentWith(seq: number): Unpacked {
+  #segmentWith(seq: number): Unpacked {
     for (const held of [this.#recent, this.#unpacked]) {
       for (let i = held.length - 1; i >= 0; i -= 1) {
         const segment = held[i];

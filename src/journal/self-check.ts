@@ -106,17 +106,33 @@ export class SelfCheck {
   /**
    * Runs one step of the round; does nothing between two rounds. Returns true when a round has just ended.
    * @param share  the part of the entries to check in this step, so that a round takes a day
+   * @param limit  the last entry that the file has
    * @throws WaybillError `state_corrupt` when stored data is damaged, `internal_error` when the program violated an invariant
    */
-  step(share: number): boolean {
+  step(share: number, limit: number): boolean {
     if (this.#isDone) {
       if (this.#clock.monotonic() < this.#startAt) return false;
       this.#begin();
     }
-    const isChainDone = this.#followChain(share);
+    const isChainDone = this.#followChain(share, limit);
     const isTilingDone = this.#checkWindows();
     this.#isDone = isChainDone && isTilingDone;
     return this.#isDone;
+  }
+
+  /** The segments that a step checks at least, with their uids that the working copy of a shard does not have. */
+  next(): { readonly seq: number; readonly source: number; readonly buckets: readonly number[] }[] {
+    const segments = this.#db.prepare<[number, number], { seq: number; source: number; min: Micros; max: Micros }>(
+      'SELECT seq, source, coalesce(min_us, 0) AS min, coalesce(max_us, -1) AS max FROM segments WHERE seq > ? ORDER BY seq LIMIT ?',
+    );
+    const absent = this.#db.prepare<[number, number, number, number], { bucket: number }>(
+      'SELECT bucket FROM seen WHERE source = ? AND bucket BETWEEN ? AND ? AND seq = ? AND length(uids) = 0',
+    );
+    const after = Math.max(this.#chain?.seq ?? 0, this.#head().pruned_seq);
+    return segments.all(after, minStepSegments).map(({ seq, source, min, max }) => {
+      const buckets = absent.all(source, bucketOf(min), bucketOf(max), seq).map(({ bucket }) => bucket);
+      return { seq, source, buckets };
+    });
   }
 
   #begin(): void {
@@ -129,7 +145,7 @@ export class SelfCheck {
   }
 
   /** Segments are contiguous, and each chain value follows from the previous one and the content of the segment. */
-  #followChain(share: number): boolean {
+  #followChain(share: number, limit: number): boolean {
     const head = this.#head();
     let place = this.#chain;
     // The segment was pruned in the meantime; the head stores the last pruned chain value.
@@ -139,6 +155,8 @@ export class SelfCheck {
     let rows = 0;
     let isStopped = false;
     for (const row of this.#segments.iterate(place.seq)) {
+      isStopped = row.seq > limit;
+      if (isStopped) break;
       rows += 1;
       place = this.#segment(place, row);
       bytes += row.body.length;

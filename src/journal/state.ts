@@ -34,6 +34,8 @@ export interface StateOptions {
   readonly expectState: boolean;
   /** The database of a shard. The directory then holds only a working copy, which is made anew. */
   readonly database?: ShardDatabase | undefined;
+  /** Bytes above which the working copy leaves delivered bodies to the database. */
+  readonly localSize?: number;
 }
 
 export interface OpenState {
@@ -90,7 +92,7 @@ async function takeOver(db: Database.Database, database: ShardDatabase, version:
     const capture = new Capture(db);
     if (created) capture.noteAll();
     else migrate(db, version, clock, directory);
-    return { created, replica: new Replica(capture, database, clock) };
+    return { created, replica: new Replica(db, capture, database, clock) };
   } catch (thrown) {
     db.close();
     throw thrown;

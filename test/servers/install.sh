@@ -134,6 +134,8 @@ for name in "$@"; do
     haproxy) command -v haproxy >/dev/null || packages haproxy ;;
     # The proxy of test/servers/syslog-proxies.test.ts; Debian starts its web server on port 80, which no test uses.
     nginx) [ -e /usr/lib/nginx/modules/ngx_stream_module.so ] || packages nginx-light libnginx-mod-stream ;;
+    # Debian starts a server of its own on port 5432, which no test uses.
+    postgresql) [ -n "$(ls /usr/lib/postgresql/*/bin/postgres 2>/dev/null)" ] || packages postgresql ;;
     kcat) command -v kcat >/dev/null || packages kcat ;;
     kafka) kafka 4.4.0 ;;
     kafka-3) kafka 3.9.2 ;;

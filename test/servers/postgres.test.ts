@@ -8,14 +8,16 @@ import { release, renew, take } from '../../src/fleet/lease.ts';
 import { openPool, Shard, type Taken } from '../../src/fleet/shard.ts';
 import { setupStatements } from '../../src/fleet/tables.ts';
 import { Journal } from '../../src/journal/journal.ts';
+import type { Entry } from '../../src/model/journal.ts';
 import type { Change } from '../../src/journal/replica/shard-database.ts';
 import { systemClock } from '../../src/time/clock.ts';
-import { contentOf, ModelDatabase } from '../support/journal/model-database.ts';
+import { contentOf, contentOfCopy, ModelDatabase } from '../support/journal/model-database.ts';
 import { pageOf, proven, source, span } from '../support/journal/opening.ts';
-import { base, collected, second } from '../support/records.ts';
+import { base, collected, hour, second } from '../support/records.ts';
 import { Postgres, postgresMissing } from '../support/servers/postgres.ts';
 
 const leaseMs = 60_000;
+const shards = 8;
 
 describe.skipIf(postgresMissing !== undefined)('PostgreSQL', () => {
   let server: Postgres;
@@ -24,7 +26,7 @@ describe.skipIf(postgresMissing !== undefined)('PostgreSQL', () => {
   beforeAll(async () => {
     server = await Postgres.start();
     pool = openPool(server.url, 10_000);
-    for (const statement of setupStatements(8)) await pool.query(statement);
+    for (const statement of setupStatements(shards)) await pool.query(statement);
   });
   afterAll(async () => {
     await pool.end();
@@ -37,28 +39,39 @@ describe.skipIf(postgresMissing !== undefined)('PostgreSQL', () => {
     await pool.query("DELETE FROM waybill.meta WHERE key = 'mark'");
   });
 
-  const takeOne = async (): Promise<Taken> => {
-    const [taken] = await take(pool, 'one', [], 1, leaseMs);
-    if (!taken) throw new Error('no shard is free');
+  const takeOne = async (shard?: number): Promise<Taken> => {
+    const all = await take(pool, 'one', [], shard === undefined ? 1 : shards, leaseMs);
+    const taken = all.find((each) => shard === undefined || each.shard === shard);
+    if (!taken) throw new Error('the shard is not free');
     return taken;
   };
 
   const open = (taken: Taken): Promise<Journal> => {
     const directory = mkdtempSync(join(tmpdir(), 'waybill-shard-'));
     onTestFinished(() => rmSync(directory, { recursive: true, force: true }));
-    const options = { directory, maxSize: 2 ** 30, retention: 1e12, version: '0.1.0', expectState: false, lockWait: 0 };
+    const options = { directory, maxSize: 2 ** 30, retention: 1e12, version: '0.1.0', expectState: false, lockWait: 0, localSize: 0 };
     return Journal.open({ ...options, database: new Shard(pool, taken, leaseMs) }, systemClock, new AbortController().signal);
   };
 
-  const contentIn = async (shard: Shard): Promise<Record<string, unknown[]>> => {
-    const model = new ModelDatabase();
-    const empty = contentOf(model.rows);
-    for await (const [name, rows] of shard.load()) empty[name]?.push(...rows);
-    return empty;
+  /** What PostgreSQL has of a shard, in the order of the keys of SQLite. */
+  const contentIn = async ({ shard }: Taken): Promise<Record<string, unknown[]>> => {
+    const copy = new ModelDatabase().rows;
+    for (const name of Object.keys(contentOf(copy))) {
+      const { rows } = await pool.query<Record<string, unknown>>(`SELECT * FROM waybill.${name} WHERE shard = $1`, [shard]);
+      for (const row of rows) {
+        delete row['shard'];
+        delete row['epoch'];
+        const value = name === 'meta' ? { value: JSON.parse(String(row['value'])) as unknown } : {};
+        const stored = { ...row, ...value };
+        const marks = Object.keys(stored).map((column) => `:${column}`);
+        copy.prepare(`INSERT INTO ${name} (${Object.keys(stored).join(', ')}) VALUES (${marks.join(', ')})`).run(stored);
+      }
+    }
+    return contentOf(copy);
   };
 
   test('its tables have the columns of the tables of SQLite, and setup may run again', async () => {
-    for (const statement of setupStatements(8)) await pool.query(statement);
+    for (const statement of setupStatements(shards)) await pool.query(statement);
     const { rows } = await pool.query<{ table_name: string; column_name: string; data_type: string; is_nullable: string }>(
       `SELECT table_name, column_name, data_type, is_nullable FROM information_schema.columns WHERE table_schema = 'waybill' ORDER BY ordinal_position`,
     );
@@ -86,12 +99,13 @@ describe.skipIf(postgresMissing !== undefined)('PostgreSQL', () => {
     await journal.acknowledge('siem', { acknowledged: 1, delivered: undefined }, [{ entry, rejection: rejection, attempts: 1 }]);
     const before = contentOf(journal.db);
     await journal[Symbol.asyncDispose]();
-    expect(await contentIn(new Shard(pool, first, leaseMs))).toEqual(before);
+    expect(await contentIn(first)).toEqual(before);
     await release(pool, first);
-    const [next] = await take(pool, 'two', [], 8, leaseMs).then((all) => all.filter(({ shard }) => shard === first.shard));
-    if (!next) throw new Error('the shard is not free');
+    const next = await takeOne(first.shard);
     const again = await open(next);
-    expect(contentOf(again.db)).toEqual(before);
+    const database = new ModelDatabase();
+    database.fill(before);
+    expect(contentOfCopy(again.db, database.rows)).toEqual(before);
     expect(await again.append(pageOf(records))).toMatchObject({ received: 300, appended: 0 });
     await again[Symbol.asyncDispose]();
   });
@@ -134,12 +148,53 @@ describe.skipIf(postgresMissing !== undefined)('PostgreSQL', () => {
     }));
     if (!one || !two) throw new Error('no commit');
     expect(await shard.commit({ ...one, changes: [...written, mark('NUL \0')] })).toBe(true);
-    const content = await contentIn(shard);
+    const content: Record<string, unknown[]> = {};
+    for await (const [name, rows] of shard.load()) (content[name] ??= []).push(...rows);
     expect(content['operations']).toEqual(written.map(({ row }) => row));
     expect(content['meta']).toContainEqual({ key: 'mark', value: 'NUL \0' });
     const gone = written.map(({ table, key }) => ({ table, key, row: undefined }));
     expect(await shard.commit({ ...two, changes: gone })).toBe(true);
-    expect((await contentIn(shard))['operations']).toEqual([]);
+    expect((await contentIn(taken))['operations']).toEqual([]);
+  });
+
+  test('a take-over leaves bodies and uids in the database, and the journal fetches what it needs', async () => {
+    const first = await takeOne();
+    const journal = await open(first);
+    if (!journal.hasSource(source)) journal.registerSource(source, 'tenant', base);
+    const records = Array.from({ length: 240 }, (_, i) => collected(10_000 + i, base + i * hour, { text: `record ${i}` }));
+    for (const record of records) await journal.append(pageOf([record]));
+    const { seq } = journal.head();
+    const textsOf = (entries: readonly Entry[]): unknown[] => entries.map(({ seq, text, uid }) => [seq, text, uid]);
+    const all = textsOf(await journal.read(0, { records: 1_000, bytes: 1e9 }));
+    const before = contentOf(journal.db);
+    await journal[Symbol.asyncDispose]();
+    await release(pool, first);
+    const next = await takeOne(first.shard);
+    const again = await open(next);
+    const absent = (table: string, column: string): unknown =>
+      again.db.prepare(`SELECT count(*) AS n FROM ${table} WHERE length(${column}) = 0`).get();
+    expect(absent('segments', 'body')).toEqual({ n: seq - 200 });
+    expect(absent('seen', 'uids')).toEqual({ n: (before['seen'] ?? []).length });
+    expect(await again.append(pageOf([...records.slice(0, 3), collected(20_000, base + 7 * hour)]))).toMatchObject({
+      known: 3,
+      appended: 1,
+    });
+    const found: unknown[] = [];
+    for (let after = 0; after < seq; after = found.length)
+      found.push(...textsOf(await again.read(after, { records: Math.min(50, seq - after), bytes: 1e9 })));
+    expect(found).toEqual(all);
+    while (!(await again.examine(86_400_000)));
+    expect(absent('segments', 'body')).toEqual({ n: 0 });
+    again.sinkPositions.register('siem', 'file', 'x', { seq: 0, chain: new Uint8Array(32) }, undefined);
+    await again.acknowledge('siem', { acknowledged: 100, delivered: undefined }, []);
+    while (again.shrinkCopy() > 0);
+    expect(absent('segments', 'body')).toEqual({ n: 100 });
+    expect((await again.read(99, { records: 1, bytes: 1e6 }))[0]?.text).toBe((all[99] as unknown[])[1]);
+    // Emptied rows are no changes of the state.
+    await again.flush();
+    expect((await contentIn(next))['segments']).toHaveLength(seq + 1);
+    expect((await contentIn(next))['segments']?.slice(0, seq)).toEqual(before['segments']);
+    await again[Symbol.asyncDispose]();
   });
 
   test('a commit that waits while the shard is taken is refused', async () => {
@@ -189,7 +244,9 @@ describe.skipIf(postgresMissing !== undefined)('PostgreSQL', () => {
     expect(isStored).toBe(false);
     await server.start();
     expect(await appended).toMatchObject({ appended: 1 });
-    expect(await contentIn(new Shard(pool, taken, leaseMs))).toEqual(contentOf(journal.db));
+    const database = new ModelDatabase();
+    database.fill(await contentIn(taken));
+    expect(contentOfCopy(journal.db, database.rows)).toEqual(contentOf(database.rows));
     await journal[Symbol.asyncDispose]();
   });
 });

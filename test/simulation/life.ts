@@ -5,7 +5,7 @@
  * if their process had ended.
  */
 import { isDeepStrictEqual } from 'node:util';
-import { contentOf } from '../support/journal/model-database.ts';
+import { contentOf, contentOfCopy } from '../support/journal/model-database.ts';
 import type { ModelDatabase } from '../support/journal/model-database.ts';
 import { UnreliableDatabase } from './unreliable-database.ts';
 import { uncounted } from '../support/uncounted.ts';
@@ -197,6 +197,8 @@ export class Life {
         version: options.version,
         expectState: false,
         lockWait: 0,
+        // The copy empties everything that it can.
+        localSize: 0,
         database: this.#parts.database && new UnreliableDatabase(this.#parts.database, this, this.#parts),
       },
       clock,
@@ -215,13 +217,14 @@ export class Life {
         await clock.sleep(pruneMs, stop);
         while (journal.prune() > 0) await clock.sleep(10, stop);
         this.#parts.result.afterPruning(journal.db, (clock.now() - retentionMs) * 1_000);
+        while (journal.shrinkCopy() > 0) await clock.sleep(10, stop);
       }
     };
     // Each step of the self-check is a whole round, once a second: few lives last long.
     const examine = async (): Promise<void> => {
       for (;;) {
         await clock.sleep(1_000, stop);
-        journal.examine(dayMs);
+        await journal.examine(dayMs);
       }
     };
     const running = [
@@ -254,7 +257,8 @@ export class Life {
     const { database } = this.#parts;
     if (!database || this.failure !== undefined) return;
     await journal.flush();
-    if (!isDeepStrictEqual(contentOf(journal.db), contentOf(database.rows))) this.fault('the working copy differs from its database');
+    if (!isDeepStrictEqual(contentOfCopy(journal.db, database.rows), contentOf(database.rows)))
+      this.fault('the working copy differs from its database');
   }
 
   #createSinks(journal: Journal, options: DaemonOptions): CreatedSink[] {

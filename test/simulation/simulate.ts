@@ -303,7 +303,7 @@ class Simulation {
     }
     await this.#silence();
     if (this.#hasFailed() || !life.journal) return;
-    for (const oracle of this.#oracles.values()) oracle.finish(life.journal.db);
+    for (const oracle of this.#oracles.values()) oracle.finish(this.#database?.rows ?? life.journal.db);
     const { seq, chain } = life.journal.head();
     // The journal contains the checkpoints of an archive, which depend on the random id of the
     // state.

@@ -4,7 +4,7 @@
  */
 import type { Clock } from '../../src/model/time.ts';
 import { WaybillError } from '../../src/errors/errors.ts';
-import type { Commit, Fence, Row, ShardDatabase } from '../../src/journal/replica/shard-database.ts';
+import type { Commit, Fence, Row, SeenColumns, SegmentColumns, ShardDatabase } from '../../src/journal/replica/shard-database.ts';
 import type { ModelDatabase } from '../support/journal/model-database.ts';
 import type { Chance } from './chance.ts';
 import type { World } from './world.ts';
@@ -45,6 +45,16 @@ export class UnreliableDatabase implements ShardDatabase {
       await this.#life.effect('load');
       yield part;
     }
+  }
+
+  async segments(seq: number): Promise<readonly SegmentColumns[]> {
+    await this.#travel();
+    return this.#model.segments(seq);
+  }
+
+  async seen(source: number, buckets: readonly number[]): Promise<readonly SeenColumns[]> {
+    await this.#travel();
+    return this.#model.seen(source, buckets);
   }
 
   async fence(): Promise<Fence> {

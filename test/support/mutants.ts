@@ -67,6 +67,12 @@ export const mutants: readonly Mutant[] = [
     changes: { 'settled-operation': remove },
   },
   {
+    name: 'unfetched-uids',
+    what: 'a new owner does not fetch the uids of the last one',
+    suite: replica,
+    changes: { 'fetch-seen': remove },
+  },
+  {
     name: 'uncaptured-updates',
     what: 'updated rows are not sent to the database',
     suite: shard,

@@ -44,7 +44,7 @@ export function storedSinks(db: Database): StoredSink[] {
 /** Average size of a record in the file, over the last 200 segments; undefined without records. */
 export function bytesPerRecord(db: Database): number | undefined {
   const sql = `SELECT sum(length(body) + length(uids) * 2) AS bytes, sum(n) AS records
-       FROM (SELECT body, uids, n FROM segments WHERE kind & 255 = 1 ORDER BY seq DESC LIMIT 200)`;
+       FROM (SELECT body, uids, n FROM segments WHERE kind & 255 = 1 AND length(body) > 0 ORDER BY seq DESC LIMIT 200)`;
   const stored = db.prepare<[], { bytes: number | null; records: number | null }>(sql).get();
   return stored?.bytes && stored.records ? stored.bytes / stored.records : undefined;
 }

@@ -26,7 +26,7 @@ export function volumeOf(db: Database, source: string): Volume | undefined {
   const windows = db.prepare<[string, Micros], { records: number | null; micros: number | null }>(windowsSql).get(source, periodMicros);
   const seconds = (windows?.micros ?? 0) / 1e6;
   const pagesSql = `SELECT n, substr(ends, -4) AS end, length(body) + length(ends) + length(uids) * 2 AS stored
-       FROM segments WHERE source = (SELECT source_no FROM sources WHERE id = ?) AND kind & 255 = 1 ORDER BY seq DESC LIMIT 200`;
+       FROM segments WHERE source = (SELECT source_no FROM sources WHERE id = ?) AND kind & 255 = 1 AND length(body) > 0 ORDER BY seq DESC LIMIT 200`;
   const pages = db.prepare<[string], { n: number; end: Buffer; stored: number }>(pagesSql).all(source);
   const records = pages.reduce((sum, { n }) => sum + n, 0);
   if (seconds < minSeconds || records === 0) return undefined;

@@ -80,6 +80,16 @@ export class Capture {
       this.#db.exec(`INSERT INTO temp.changed SELECT ${t}, ${keyList(key, (column) => column)} FROM main.${name}`);
   }
 
+  /** Runs a transaction whose changes belong to this copy alone. */
+  uncaptured<Result>(work: () => Result): Result {
+    return this.#db.transaction(() => {
+      const before = this.#db.prepare<[], { id: number | null }>('SELECT max(rowid) AS id FROM temp.changed').get()?.id ?? 0;
+      const result = work();
+      this.#db.prepare('DELETE FROM temp.changed WHERE rowid > ?').run(before);
+      return result;
+    })();
+  }
+
   /** Within a transaction, as its last step: the final content of each row that was changed since the last call. */
   collect(): Change[] {
     const sql = 'SELECT DISTINCT t, k0, k1, k2 FROM temp.changed';

@@ -5,8 +5,10 @@
  * Commit n moves the fence row from n - 1 to n, so each is carried out at most once, and a late request of an earlier one is refused.
  * Without an answer the same commit is sent again. A refusal with the row at n, under our lease, means that an earlier attempt succeeded.
  */
+import type { Database } from 'better-sqlite3';
 import { codeOf, WaybillError } from '../../errors/errors.ts';
 import type { Clock } from '../../model/time.ts';
+import { Absent } from './absent.ts';
 import type { Capture } from './capture.ts';
 import type { Change, Commit, Fence, ShardDatabase } from './shard-database.ts';
 
@@ -21,6 +23,7 @@ interface Waiting {
 }
 
 export class Replica {
+  readonly absent: Absent;
   readonly #capture: Capture;
   readonly #database: ShardDatabase;
   readonly #clock: Clock;
@@ -36,7 +39,8 @@ export class Replica {
   #isRunning = false;
   #failure: WaybillError | undefined;
 
-  constructor(capture: Capture, database: ShardDatabase, clock: Clock) {
+  constructor(db: Database, capture: Capture, database: ShardDatabase, clock: Clock) {
+    this.absent = new Absent(db, capture, this);
     this.#capture = capture;
     this.#database = database;
     this.#clock = clock;
@@ -65,8 +69,31 @@ export class Replica {
   /** Resolves when the database has every transaction so far. Rejects if it never will: `lease_lost`, `database_rolled_back`, or a defect. */
   committed(): Promise<void> {
     if (this.#failure) return Promise.reject(this.#failure);
-    if (this.#committed >= this.#transactions) return Promise.resolve();
+    if (this.isSettled) return Promise.resolve();
     return new Promise((resolve, reject) => this.#waiting.push({ transaction: this.#transactions, resolve, reject }));
+  }
+
+  /** True while the database has every transaction. */
+  get isSettled(): boolean {
+    return this.#committed >= this.#transactions;
+  }
+
+  /** Repeats a request until the database answers it. */
+  async answered<Result>(request: (database: ShardDatabase) => Promise<Result>): Promise<Result> {
+    for (let wait = firstWait; ; wait = Math.min(longestWait, wait * 2)) {
+      try {
+        return await request(this.#database);
+      } catch (thrown) {
+        if (codeOf(thrown) !== 'database_unreachable') throw thrown;
+        await this.#clock.sleep(wait, this.#closing.signal);
+      }
+    }
+  }
+
+  /** Why the database does not have what the owner of the shard needs. */
+  async whyGone(what: string): Promise<WaybillError> {
+    const found = await this.answered((database) => database.fence());
+    return found?.lease === this.#database.taken.lease ? new WaybillError('state_corrupt', `the database does not have ${what}`) : lost();
   }
 
   /** Gives up what is not committed. */
@@ -103,21 +130,14 @@ export class Replica {
     const { lease } = this.#database.taken;
     const number = this.#commits + 1;
     const commit: Commit = { fence: /* mutant: fence */ { lease, commits: number - 1 }, number, changes };
-    for (let wait = firstWait; ; wait = Math.min(longestWait, wait * 2)) {
-      try {
-        if (await this.#database.commit(commit)) return;
-        this.#judge(await this.#database.fence(), number);
-        return;
-      } catch (thrown) {
-        if (codeOf(thrown) !== 'database_unreachable') throw thrown;
-        await this.#clock.sleep(wait, this.#closing.signal);
-      }
-    }
+    await this.answered(async (database) => {
+      if (!(await database.commit(commit))) this.#judge(await database.fence(), number);
+    });
   }
 
   /** After a refusal. Returns if an earlier attempt carried out the commit. */
   #judge(found: Fence | undefined, number: number): void {
-    if (found?.lease !== this.#database.taken.lease) throw new WaybillError('lease_lost', 'another member has taken the shard');
+    if (found?.lease !== this.#database.taken.lease) throw lost();
     // mutant: refused-commit
     if (found.commits !== number)
       throw new WaybillError(
@@ -133,4 +153,8 @@ export class Replica {
     for (const { reject } of this.#waiting) reject(error);
     this.#waiting = [];
   }
+}
+
+function lost(): WaybillError {
+  return new WaybillError('lease_lost', 'another member has taken the shard');
 }

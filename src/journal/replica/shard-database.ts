@@ -19,6 +19,22 @@ export interface Fence {
   readonly commits: number;
 }
 
+/** The large columns of a segment. */
+export interface SegmentColumns {
+  readonly seq: number;
+  readonly uids: Buffer;
+  readonly ends: Buffer;
+  readonly body: Buffer;
+}
+
+/** The large column of a row of `seen`, with its key. */
+export interface SeenColumns {
+  readonly source: number;
+  readonly bucket: number;
+  readonly seq: number;
+  readonly uids: Buffer;
+}
+
 export interface Commit {
   /** The fence row must have these values. The statement sets `commits` to `number`. */
   readonly fence: Fence;
@@ -33,8 +49,15 @@ export interface Commit {
 export interface ShardDatabase {
   /** The fence row when the owner took the shard. */
   readonly taken: Fence;
-  /** All rows of the shard, as one snapshot. No row: the shard has no journal yet. */
+  /**
+   * All rows of the shard, as one snapshot. No row: the shard has no journal yet. The columns of SegmentColumns and SeenColumns may be empty, but
+   * not in segments of a moment and not in buckets below 0.
+   */
   load(): AsyncIterable<readonly [table: string, rows: readonly Row[]]>;
+  /** The segment at `seq` and some after it. */
+  segments(seq: number): Promise<readonly SegmentColumns[]>;
+  /** The uids of buckets of a source. */
+  seen(source: number, buckets: readonly number[]): Promise<readonly SeenColumns[]>;
   /** Carries out the commit in one transaction. @returns false if the fence refused it: nothing was changed */
   commit(commit: Commit): Promise<boolean>;
   /** The fence row now; undefined if the shard is gone. */

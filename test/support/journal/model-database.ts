@@ -2,7 +2,7 @@
 import { randomUUID } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import Database from 'better-sqlite3';
-import type { Commit, Fence, Row, ShardDatabase, Value } from '../../../src/journal/replica/shard-database.ts';
+import type { Commit, Fence, Row, SeenColumns, SegmentColumns, ShardDatabase, Value } from '../../../src/journal/replica/shard-database.ts';
 
 const schema = readFileSync(new URL('../../../src/journal/migrations/001.sql', import.meta.url), 'utf8');
 
@@ -23,8 +23,29 @@ export function contentOf(db: Database.Database): Record<string, unknown[]> {
   );
 }
 
+/** The values that a working copy may leave to its database. */
+const largeColumns: Readonly<Record<string, readonly string[]>> = { segments: ['uids', 'ends', 'body'], seen: ['uids'] };
+
+/** A line of the ledger about a moment, such as a suspension. */
+function isMoment({ kind, min_us: min, max_us: max }: Row): boolean {
+  return Number(kind) % 256 === 2 && min === max;
+}
+
+/** The rows of a working copy, with those values from its database that it may have left there. */
+export function contentOfCopy(copy: Database.Database, database: Database.Database): Record<string, unknown[]> {
+  const stored = contentOf(database) as Record<string, Row[]>;
+  const filled = (name: string, row: Row, i: number): Row => {
+    const absent = (largeColumns[name] ?? []).filter((column) => Buffer.isBuffer(row[column]) && row[column].length === 0);
+    return { ...row, ...Object.fromEntries(absent.map((column) => [column, stored[name]?.[i]?.[column]])) } as Row;
+  };
+  const rows = Object.entries(contentOf(copy)) as [string, Row[]][];
+  return Object.fromEntries(rows.map(([name, all]) => [name, all.map((row, i) => filled(name, row, i))]));
+}
+
 export class ModelDatabase {
   readonly rows = new Database(':memory:');
+  /** For tests that read the working copy themselves. */
+  loadsAll = false;
   #fence: Fence = { lease: '', commits: 0 };
 
   constructor() {
@@ -44,13 +65,31 @@ export class ModelDatabase {
     return {
       taken,
       load: () => this.load(),
+      segments: (seq) => Promise.resolve(this.segments(seq)),
+      seen: (source, buckets) => Promise.resolve(this.seen(source, buckets)),
       commit: (commit) => Promise.resolve(this.carryOut(commit)),
       fence: () => Promise.resolve(this.#fence),
     };
   }
 
+  /** Leaves out every large value that it may. */
   async *load(): AsyncGenerator<readonly [string, readonly Row[]]> {
-    for (const [name, rows] of Object.entries(contentOf(this.rows))) yield [name, rows as Row[]];
+    for (const [name, rows] of Object.entries(contentOf(this.rows)) as [string, Row[]][]) {
+      const large = largeColumns[name] ?? [];
+      const isKept = (row: Row): boolean => (name === 'seen' ? Number(row['bucket']) < 0 : isMoment(row));
+      const empty = Object.fromEntries(large.map((column) => [column, Buffer.alloc(0)]));
+      yield [name, rows.map((row) => (this.loadsAll || isKept(row) ? row : { ...row, ...empty }))];
+    }
+  }
+
+  segments(seq: number): SegmentColumns[] {
+    const sql = 'SELECT seq, uids, ends, body FROM segments WHERE seq >= ? ORDER BY seq LIMIT 2';
+    return this.rows.prepare<[number], SegmentColumns>(sql).all(seq);
+  }
+
+  seen(source: number, buckets: readonly number[]): SeenColumns[] {
+    const rows = this.rows.prepare<[number], SeenColumns>('SELECT * FROM seen WHERE source = ?').all(source);
+    return rows.filter(({ bucket }) => buckets.includes(bucket));
   }
 
   /** As the database does when a request reaches it. */
@@ -76,8 +115,12 @@ export class ModelDatabase {
 
   /** Takes the rows of a state, as `fleet import` does. */
   replace(from: Database.Database): void {
+    this.fill(contentOf(from));
+  }
+
+  fill(content: Record<string, unknown[]>): void {
     this.rows.transaction(() => {
-      for (const [name, rows] of Object.entries(contentOf(from)) as [string, Row[]][]) {
+      for (const [name, rows] of Object.entries(content) as [string, Row[]][]) {
         this.rows.exec(`DELETE FROM ${name}`);
         for (const row of rows) this.#insert(name, row);
       }

@@ -70,7 +70,7 @@ async function run(directory: string): Promise<void> {
     const { seq } = journal.head();
     for (let at = 1; at <= seq; at += 1) await journal.chainAt(at);
     await journal.append(pageOf([collected(9_000, base + 5 * second)]));
-    while (!journal.examine(day));
+    while (!(await journal.examine(day)));
   } finally {
     await close();
   }

@@ -34,25 +34,25 @@ async function used(): Promise<Opened> {
 }
 
 /** The number of steps until the round ends. */
-function round(it: Opened): number {
-  for (let steps = 1; steps < 1_000; steps += 1) if (it.journal.examine(1)) return steps;
+async function round(it: Opened): Promise<number> {
+  for (let steps = 1; steps < 1_000; steps += 1) if (await it.journal.examine(1)) return steps;
   throw new Error('the round does not end');
 }
 
 test('an intact state passes, a few segments at a time, and the next round starts a day later', async () => {
   const it = await used();
-  expect(round(it)).toBeGreaterThan(3);
-  expect(it.journal.examine(1)).toBe(false);
+  expect(await round(it)).toBeGreaterThan(3);
+  expect(await it.journal.examine(1)).toBe(false);
   await it.journal.append(pageOf([collected(900, base + 90 * hour)]));
   it.clock.wall += 86_400_000;
-  expect(it.journal.examine(1)).toBe(false);
+  expect(await it.journal.examine(1)).toBe(false);
   await it.clock.sleep(86_400_000, new AbortController().signal);
-  expect(round(it)).toBeGreaterThan(3);
+  expect(await round(it)).toBeGreaterThan(3);
 });
 
 test('it continues while pages are appended, windows closed and the start is pruned', async () => {
   const it = await used();
-  for (let step = 0; !it.journal.examine(1); step += 1) {
+  for (let step = 0; !(await it.journal.examine(1)); step += 1) {
     if (step > 10) continue;
     await it.journal.append(pageOf([collected(1_000 + step, base + step * second), collected(2_000 + step, base + 100 * day)]));
     await it.journal.close(source, span(400 + step, 401 + step), proven(), lastAge);
@@ -64,7 +64,7 @@ test('it continues while pages are appended, windows closed and the start is pru
   await forgotten.journal.close(source, span(300, 310), proven(3), lastAge);
   await forgotten.journal.close(source, { from: base + 400 * second, to: base + 90 * day }, proven(), lastAge);
   expect(forgotten.journal.progress(source).live.uidsKeptSince).toBe(base + 60 * day);
-  expect(round(forgotten)).toBeGreaterThan(0);
+  expect(await round(forgotten)).toBeGreaterThan(0);
 });
 
 test.each([false, true])('correctly deleted uids are not reported when an older range is added (pruned: %s)', async (isPruned) => {
@@ -87,11 +87,11 @@ test.each([false, true])('correctly deleted uids are not reported when an older 
   const older = { from: base - 6 * day, to: base - 4 * day };
   journal.history.add(source, older, {}, operation);
   await journal.append(pageOf([collected(6, base - 5 * day)], { window: older }));
-  round(it);
+  await round(it);
   // The uids of records collected in the older range must be stored.
   await clock.sleep(86_400_000, new AbortController().signal);
   journal.db.prepare('DELETE FROM seen WHERE bucket = ?').run(Math.floor((base - 5 * day) / (600 * second)));
-  expect(() => round(it)).toThrow(/has 1 records but 0 stored uids/);
+  await expect(round(it)).rejects.toThrow(/has 1 records but 0 stored uids/);
 });
 
 const damages: readonly (readonly [string, string, RegExp, (db: Database) => void])[] = [
@@ -187,7 +187,7 @@ test.each(damages)('%s is found', async (_what, code, words, damage) => {
   damage(db);
   let thrown: unknown;
   try {
-    round(it);
+    await round(it);
   } catch (caught) {
     thrown = caught;
   }

@@ -216,7 +216,7 @@ test('a retired sink that returns starts at its `start`, and never before its la
   register('ahead', 'now');
   expect(journal.sinkProgress('ahead')).toMatchObject({ acknowledged: head, resumeNote: undefined });
   // The self-check accepts that its dead letters precede its first start.
-  for (let i = 0; i < 50; i += 1) journal.examine(86_400_000);
+  for (let i = 0; i < 50; i += 1) await journal.examine(86_400_000);
   await journal.operate({ at: 1, actor: 'a', operation: 'sinks retire', detail: {} }, () =>
     journal.sinkPositions.retire(journal.sinkPositions.sink('ahead')),
   );
