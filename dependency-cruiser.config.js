@@ -63,7 +63,7 @@ const rows = [
   ['collect/windows.ts', ['model/']],
   ['journal/', ['journal/', 'record/', 'disk/files.ts', 'disk/lock.ts', ...ground, 'better-sqlite3', 'node']],
   ['journal/window-counts.ts', ['model/']],
-  ['fleet/', ['fleet/', 'journal/', ...ground, 'better-sqlite3', 'pg', 'node']],
+  ['fleet/', ['fleet/', 'journal/', 'time/', ...ground, 'better-sqlite3', 'pg', 'node']],
   ['normalize/', ['normalize/', 'record/', ...ground, 'node:crypto']],
   ['encode/', ['encode/', 'record/', 'model/', 'node:crypto']],
   ['archive/', ['archive/', 'record/', ...ground, 'zod', 'node']],

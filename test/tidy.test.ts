@@ -149,6 +149,7 @@ describe('the journal boundary', () => {
     },
     DeliverJournal: {
       id: 'constant',
+      owned: 'a lease in memory; returns a promise for a shard only',
       sinkProgress: 'written by the loop of the sink and by operations, after their COMMIT',
       withheld: 'computed from the ranges of the source, which operations write after their COMMIT',
       acknowledgeLater: 'keeps an acknowledgement in memory; `flush` stores it',

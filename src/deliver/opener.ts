@@ -30,6 +30,9 @@ export class Opener {
 
   /** Opens the sink within its deadline. Closes a sink that opens too late. */
   async open(abandon: AbortSignal): Promise<Sink> {
+    const { journal } = this.#parts;
+    const owned = journal.owned?.(abandon);
+    if (owned) await owned;
     const opening = this.#parts.open(abandon);
     try {
       return await this.#parts.sender.call(() => opening, abandon);

@@ -63,9 +63,12 @@ export class Sender {
     this.#parts = parts;
   }
 
-  /** Runs one call to the sink within its deadline. After the deadline its outcome is unknown. */
-  call<Result>(run: (signal: AbortSignal, onProgress: () => void) => Promise<Result>, abandon: AbortSignal): Promise<Result> {
-    const { id, deadline, clock } = this.#parts;
+  /** Runs one call to the sink within its deadline, while this process owns the journal. After the deadline its outcome is unknown. */
+  async call<Result>(run: (signal: AbortSignal, onProgress: () => void) => Promise<Result>, abandon: AbortSignal): Promise<Result> {
+    const { id, deadline, clock, journal } = this.#parts;
+    const owned = journal.owned?.(abandon);
+    // mutant: owned-call
+    if (owned) await owned;
     const late = (): WaybillError =>
       new WaybillError('sink_outcome_unknown', `sink "${id}" did not answer within ${deadline / 1000} s`, { isLate: true });
     return within(run, deadline, late, clock, abandon);

@@ -1,5 +1,56 @@
 /** Taking, renewing and giving up shards. Only the clock of PostgreSQL decides when a lease ends. */
-import { asked, type Pool, type Taken } from './shard.ts';
+import { WaybillError } from '../errors/errors.ts';
+import type { Fence } from '../journal/replica/shard-database.ts';
+import type { Clock } from '../model/time.ts';
+import { orAborted } from '../time/deadline.ts';
+import { asked, type Pool } from './database.ts';
+
+/** A lease is trusted for less than its time, ms: a request that is sent at the end of it arrives later. */
+const marginMs = 2_000;
+
+/** A shard that this process has taken. */
+export interface Taken extends Fence {
+  readonly shard: number;
+  readonly epoch: number;
+}
+
+/** How long this process surely owns a shard, by its own clock: a process that was stopped finds that its time is over. */
+export class Lease {
+  readonly #clock: Clock;
+  readonly #leaseMs: number;
+  #validUntil = -Infinity;
+  #renewal = Promise.withResolvers<undefined>();
+
+  /** @param asked  when it was taken: the monotonic time before the request */
+  constructor(clock: Clock, leaseMs: number, asked: number) {
+    this.#clock = clock;
+    this.#leaseMs = leaseMs;
+    this.renewed(asked);
+  }
+
+  get isValid(): boolean {
+    return this.#clock.monotonic() < this.#validUntil;
+  }
+
+  /** @param asked  the monotonic time before the request that renewed it */
+  renewed(asked: number): void {
+    this.#validUntil = asked + this.#leaseMs - Math.min(marginMs, this.#leaseMs / 4);
+    this.#renewal.resolve(undefined);
+    this.#renewal = Promise.withResolvers();
+    this.#renewal.promise.catch(() => undefined);
+  }
+
+  /** Another member has the shard, or may take it. */
+  lose(): void {
+    this.#validUntil = -Infinity;
+    this.#renewal.reject(new WaybillError('lease_lost', 'this process no longer owns the shard'));
+  }
+
+  /** See ShardDatabase.owned. */
+  async owned(signal: AbortSignal): Promise<void> {
+    while (!this.isValid) await orAborted(this.#renewal.promise, signal);
+  }
+}
 
 /** Takes up to `most` shards that nobody owns. A shard that an unanswered request took for the same member counts as free. */
 export async function take(pool: Pool, owner: string, held: readonly Taken[], most: number, leaseMs: number): Promise<Taken[]> {

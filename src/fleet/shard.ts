@@ -1,11 +1,11 @@
 /** One shard in PostgreSQL, under a lease: its commits, and all its rows at a take-over. */
-import pg from 'pg';
-import { messageOf, WaybillError } from '../errors/errors.ts';
 import type { Table } from '../journal/replica/capture.ts';
 import type { Change, Commit, Fence, Row, SeenColumns, SegmentColumns, ShardDatabase, Value } from '../journal/replica/shard-database.ts';
 import { isMoment } from '../journal/replica/absent.ts';
 import { kindRecords } from '../journal/segment.ts';
 import { arrayOf, unescaped } from './arrays.ts';
+import { asked, type Pool } from './database.ts';
+import type { Lease, Taken } from './lease.ts';
 import { largeColumns, storedTables, typeOf } from './tables.ts';
 
 const rowsOfFetch = 2_000;
@@ -13,56 +13,23 @@ const rowsOfFetch = 2_000;
 const mostSegments = 32;
 const mostBytes = 8 * 2 ** 20;
 const forecastSegments = 200;
-/** Connection lost, shutdown or cancelled, out of resources, conflict, object in use, read-only: a later attempt may succeed. */
-const passing = /^(08|57|53|40|55|25006)/;
-
-export type Pool = Pick<pg.Pool, 'query' | 'connect' | 'end'>;
-
-/** A pool whose integers are numbers: all values of a state are below 2^53. */
-export function openPool(url: string, timeoutMs: number): pg.Pool {
-  const pool = new pg.Pool({
-    connectionString: url,
-    max: 6,
-    keepAlive: true,
-    connectionTimeoutMillis: timeoutMs,
-    query_timeout: timeoutMs,
-    types: {
-      // eslint-disable-next-line @typescript-eslint/no-unsafe-return -- the parsers of pg return any
-      getTypeParser: (oid, format) => (oid === pg.types.builtins.INT8 ? Number : pg.types.getTypeParser(oid, format)),
-    },
-  });
-  // The pool replaces a connection that ends while it is idle. The next query reports a lasting fault.
-  pool.on('error', () => undefined);
-  return pool;
-}
-
-/** Runs a request. @throws WaybillError `database_unreachable` if a later attempt may succeed */
-export async function asked<Result>(request: () => Promise<Result>): Promise<Result> {
-  try {
-    return await request();
-  } catch (thrown) {
-    const code = thrown instanceof pg.DatabaseError ? thrown.code : undefined;
-    if (code !== undefined && !passing.test(code)) throw thrown;
-    throw new WaybillError('database_unreachable', `cannot reach the database: ${messageOf(thrown)}`, { cause: thrown });
-  }
-}
-
-/** A shard that this process has taken. */
-export interface Taken extends Fence {
-  readonly shard: number;
-  readonly epoch: number;
-}
-
 export class Shard implements ShardDatabase {
   readonly taken: Taken;
   readonly #pool: Pool;
   readonly #leaseMs: number;
+  readonly #lease: Pick<Lease, 'owned'>;
   readonly #tables = storedTables();
 
-  constructor(pool: Pool, taken: Taken, leaseMs: number) {
+  /** @param lease  its time at this member */
+  constructor(pool: Pool, taken: Taken, leaseMs: number, lease: Pick<Lease, 'owned'>) {
     this.#pool = pool;
     this.taken = taken;
     this.#leaseMs = leaseMs;
+    this.#lease = lease;
+  }
+
+  owned(signal: AbortSignal): Promise<void> {
+    return this.#lease.owned(signal);
   }
 
   async *load(): AsyncGenerator<readonly [table: string, rows: readonly Row[]]> {

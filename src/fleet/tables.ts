@@ -43,6 +43,9 @@ export function setupStatements(shards: number): string[] {
        WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000)`,
     `CREATE TABLE IF NOT EXISTS waybill.takes (shard int, epoch bigint, owner text NOT NULL, lease uuid NOT NULL, commits bigint NOT NULL,
        at timestamptz NOT NULL DEFAULT clock_timestamp(), PRIMARY KEY (shard, epoch))`,
+    `CREATE TABLE IF NOT EXISTS waybill.members (name text PRIMARY KEY, release text NOT NULL, started timestamptz NOT NULL, seen timestamptz NOT NULL)
+       WITH (fillfactor = 50)`,
+    `CREATE TABLE IF NOT EXISTS waybill.placements (place text PRIMARY KEY, shard int NOT NULL, at timestamptz NOT NULL DEFAULT clock_timestamp())`,
     ...tables,
     `INSERT INTO waybill.journals (shard) SELECT generate_series(0, ${Math.trunc(shards)} - 1) ON CONFLICT DO NOTHING`,
   ];

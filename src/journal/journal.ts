@@ -396,6 +396,10 @@ export class Journal implements CollectJournal, DeliverJournal, AsyncDisposable 
     return this.#changed.promise;
   }
 
+  owned(signal: AbortSignal): Promise<void> | undefined {
+    return this.#store.replica?.owned(signal);
+  }
+
   sinkProgress(id: string): SinkProgress {
     return this.sinkPositions.sink(id);
   }
@@ -687,7 +691,8 @@ function gated(journal: Journal, replica: Replica): Journal {
       if (typeof member !== 'function') return member;
       return (...given: unknown[]): unknown => {
         const result: unknown = Reflect.apply(member, target, given);
-        if (!(result instanceof Promise) || typeof name !== 'string') return result;
+        // A request to a sink waits for the lease, not for commits.
+        if (!(result instanceof Promise) || typeof name !== 'string' || name === 'owned') return result;
         const promise = committed(result);
         // A loop that was ended waits for nothing any more. The failure is in each later promise too.
         promise.catch(() => undefined);

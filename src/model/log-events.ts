@@ -157,6 +157,39 @@ export const logEvents = {
     fields: 'head',
     meaning: 'The self-check read the whole journal and found no damage.',
   },
+  'shard.taken': {
+    level: 'info',
+    message: 'shard taken',
+    fields: 'shard epoch',
+    meaning: 'This member of the fleet owns the shard from now on: it was free, or the lease of its last owner had ended.',
+  },
+  'shard.released': {
+    level: 'info',
+    message: 'shard released',
+    fields: 'shard epoch',
+    meaning: 'This member has ended the loops of the shard and stored everything. Another member takes it.',
+  },
+  'shard.lost': {
+    level: 'warn',
+    message: 'shard lost to another member',
+    fields: 'shard epoch',
+    meaning:
+      'This member did not renew its lease in time, and another one took the shard. Nothing is lost: what was not committed is discarded, and the ' +
+      'other member collects it again.',
+  },
+  'shard.failed': {
+    level: 'error',
+    message: 'shard ended by an error',
+    fields: 'shard epoch code? error',
+    meaning:
+      'The other shards continue. A member takes the shard again, and loads it from the database. `waybill explain CODE`, with `code`, says what to do.',
+  },
+  'database.unreachable': {
+    level: 'error',
+    message: 'cannot reach the database of the fleet, trying again',
+    fields: 'error',
+    meaning: 'Commits wait and nothing is lost. Written once until the database answers again.',
+  },
   'state.write_delayed': {
     level: 'error',
     message: 'cannot write the state, trying again',

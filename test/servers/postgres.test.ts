@@ -4,8 +4,11 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type pg from 'pg';
 import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
-import { release, renew, take } from '../../src/fleet/lease.ts';
-import { openPool, Shard, type Taken } from '../../src/fleet/shard.ts';
+import { Lease, release, renew, take, type Taken } from '../../src/fleet/lease.ts';
+import { openPool } from '../../src/fleet/database.ts';
+import { Member, type OpenShard } from '../../src/fleet/members.ts';
+import { shardsOf } from '../../src/fleet/placements.ts';
+import { Shard } from '../../src/fleet/shard.ts';
 import { setupStatements } from '../../src/fleet/tables.ts';
 import { Journal } from '../../src/journal/journal.ts';
 import type { Entry } from '../../src/model/journal.ts';
@@ -14,6 +17,7 @@ import { systemClock } from '../../src/time/clock.ts';
 import { contentOf, contentOfCopy, ModelDatabase } from '../support/journal/model-database.ts';
 import { pageOf, proven, source, span } from '../support/journal/opening.ts';
 import { base, collected, hour, second } from '../support/records.ts';
+import { noting } from '../support/telemetry/written-events.ts';
 import { Postgres, postgresMissing } from '../support/servers/postgres.ts';
 
 const leaseMs = 60_000;
@@ -35,8 +39,8 @@ describe.skipIf(postgresMissing !== undefined)('PostgreSQL', () => {
 
   beforeEach(async () => {
     await pool.query('UPDATE waybill.journals SET lease = NULL, owner = NULL, expires = NULL');
-    // A shard with any row has a journal.
-    await pool.query("DELETE FROM waybill.meta WHERE key = 'mark'");
+    const states = Object.keys(contentOf(new ModelDatabase().rows)).map((name) => `waybill.${name}`);
+    await pool.query(`TRUNCATE waybill.members, waybill.takes, ${states.join(', ')}`);
   });
 
   const takeOne = async (shard?: number): Promise<Taken> => {
@@ -46,11 +50,15 @@ describe.skipIf(postgresMissing !== undefined)('PostgreSQL', () => {
     return taken;
   };
 
-  const open = (taken: Taken): Promise<Journal> => {
+  const shardOf = (taken: Taken): Shard => new Shard(pool, taken, leaseMs, new Lease(systemClock, leaseMs, systemClock.monotonic()));
+
+  const open = (taken: Taken): Promise<Journal> => openWith(shardOf(taken));
+
+  const openWith = (database: Shard): Promise<Journal> => {
     const directory = mkdtempSync(join(tmpdir(), 'waybill-shard-'));
     onTestFinished(() => rmSync(directory, { recursive: true, force: true }));
     const options = { directory, maxSize: 2 ** 30, retention: 1e12, version: '0.1.0', expectState: false, lockWait: 0, localSize: 0 };
-    return Journal.open({ ...options, database: new Shard(pool, taken, leaseMs) }, systemClock, new AbortController().signal);
+    return Journal.open({ ...options, database }, systemClock, new AbortController().signal);
   };
 
   /** What PostgreSQL has of a shard, in the order of the keys of SQLite. */
@@ -116,7 +124,7 @@ describe.skipIf(postgresMissing !== undefined)('PostgreSQL', () => {
 
   test('a commit counts once, and a late one changes nothing', async () => {
     const taken = await takeOne();
-    const shard = new Shard(pool, taken, leaseMs);
+    const shard = shardOf(taken);
     const n = taken.commits;
     const one = { fence: { lease: taken.lease, commits: n }, number: n + 1, changes: [mark('one')] };
     expect(await shard.commit(one)).toBe(true);
@@ -128,7 +136,7 @@ describe.skipIf(postgresMissing !== undefined)('PostgreSQL', () => {
 
   test('a commit of 70,000 rows is one statement, and texts keep every character', async () => {
     const taken = await takeOne();
-    const shard = new Shard(pool, taken, leaseMs);
+    const shard = shardOf(taken);
     const texts = ['NUL \0 SUB \x1a \x1a0 \x1a\x1a', '\0', '', 'Ж € 𝄞 "{,}\\NULL', 'NULL'];
     const operation = (n: number): Change => ({
       table: 'operations',
@@ -199,7 +207,7 @@ describe.skipIf(postgresMissing !== undefined)('PostgreSQL', () => {
 
   test('a commit that waits while the shard is taken is refused', async () => {
     const taken = await takeOne();
-    const shard = new Shard(pool, taken, leaseMs);
+    const shard = shardOf(taken);
     const client = await pool.connect();
     await client.query('BEGIN');
     await client.query('UPDATE waybill.journals SET lease = gen_random_uuid(), epoch = epoch + 1 WHERE shard = $1', [taken.shard]);
@@ -248,5 +256,111 @@ describe.skipIf(postgresMissing !== undefined)('PostgreSQL', () => {
     database.fill(await contentIn(taken));
     expect(contentOfCopy(journal.db, database.rows)).toEqual(contentOf(database.rows));
     await journal[Symbol.asyncDispose]();
+  });
+
+  describe('members', () => {
+    const shortLease = 1_500;
+
+    /** A member whose shards have a journal, in which it appends records of `source` without end. */
+    const member = (name: string, isIdle = false) => {
+      const stop = new AbortController();
+      const events: string[] = [];
+      const log = noting({ write: (...[event]) => void events.push(event) });
+      const openShard = (shard: Shard): OpenShard => {
+        const own = new AbortController();
+        const { promise: failed, reject } = Promise.withResolvers<never>();
+        const work = async (): Promise<void> => {
+          const journal = await openWith(shard);
+          try {
+            if (!journal.hasSource(source)) journal.registerSource(source, 'tenant', base);
+            for (let i = journal.head().seq; !own.signal.aborted && !isIdle; i += 1) {
+              await journal.append(pageOf([collected(i, base + i * second)]));
+              await new Promise((resolve) => setTimeout(resolve, 20));
+            }
+          } finally {
+            await journal[Symbol.asyncDispose]();
+          }
+        };
+        const working = work().catch(reject);
+        return {
+          failed,
+          end: () => {
+            own.abort();
+            return working;
+          },
+        };
+      };
+      const it = new Member({ pool, name, release: '0.1.0', leaseMs: shortLease, clock: systemClock, log, open: openShard });
+      return { it, events, stop };
+    };
+    type Running = ReturnType<typeof member>;
+
+    const run = (running: Running) => {
+      const ended = running.it.run(running.stop.signal);
+      onTestFinished(async () => {
+        running.stop.abort();
+        await ended;
+      });
+      return ended;
+    };
+    const until = async (isSo: () => boolean | Promise<boolean>): Promise<void> => {
+      while (!(await isSo())) await new Promise((resolve) => setTimeout(resolve, 50));
+    };
+    const all = Array.from({ length: shards }, (_, i) => i);
+    const heldBy = (...members: Running[]): number[] => members.flatMap(({ it }) => it.shards).toSorted((a, b) => a - b);
+
+    test('share the shards, and an orderly stop hands them over with everything stored', async () => {
+      const one = member('one');
+      void run(one);
+      await until(() => heldBy(one).length === shards);
+      const [two, three] = [member('two'), member('three')];
+      void run(two);
+      const stopping = run(three);
+      const isShared = (): boolean => [one, two, three].every(({ it }) => it.shards.length >= 2 && it.shards.length <= 3);
+      await until(() => isShared() && heldBy(one, two, three).join() === all.join());
+      three.stop.abort();
+      await stopping;
+      expect(three.it.shards).toEqual([]);
+      await until(() => heldBy(one, two).length === shards);
+      expect((await pool.query("SELECT name FROM waybill.members WHERE name = 'three'")).rows).toEqual([]);
+      expect([one, two, three].flatMap(({ events }) => events.filter((event) => /lost|failed/.test(event)))).toEqual([]);
+      one.stop.abort();
+      two.stop.abort();
+      await until(() => heldBy(one, two).length === 0);
+      // What each owner wrote, the next one continued: the entries of each shard are whole, each record is stored once.
+      const { rows } = await pool.query<{ entries: number; seq: number; uids: number; owners: number }>(
+        `SELECT sum(n)::bigint AS entries, (SELECT seq FROM waybill.head AS h WHERE h.shard = s.shard) AS seq, count(DISTINCT uids) AS uids,
+           count(DISTINCT epoch) AS owners FROM waybill.segments AS s WHERE kind & 255 = 1 GROUP BY shard`,
+      );
+      expect(rows).toHaveLength(shards);
+      for (const { entries, seq, uids } of rows) expect([entries, uids]).toEqual([seq, seq]);
+      expect(rows.filter(({ owners }) => owners > 1).length).toBeGreaterThan(3);
+    });
+
+    test('a member that dies is replaced, and one that was stopped discards what it holds', async () => {
+      const [one, two] = [member('one', true), member('two')];
+      // It takes shards, and no turn renews them: as a process that was stopped.
+      await one.it.turn(false);
+      await one.it.turn(false);
+      const frozen = one.it.shards;
+      expect(frozen.length).toBeGreaterThan(0);
+      void run(two);
+      await until(() => heldBy(two).length === shards);
+      expect(one.it.shards).toEqual(frozen);
+      await one.it.turn(true);
+      expect(one.events.filter((event) => event === 'shard.lost')).toHaveLength(frozen.length);
+      await until(() => one.it.shards.length === 0);
+      const { rows } = await pool.query<{ shard: number }>("SELECT DISTINCT shard FROM waybill.takes WHERE owner = 'two' ORDER BY shard");
+      expect(rows.map(({ shard }) => shard)).toEqual(all);
+    });
+
+    test('a source has one shard for all members, and keeps it', async () => {
+      const ids = Array.from({ length: 40 }, (_, i) => `tenant-${i}`);
+      const [one, other] = await Promise.all([shardsOf(pool, ids), shardsOf(pool, ids.toReversed())]);
+      expect([...one].toSorted()).toEqual([...other].toSorted());
+      expect(new Set(one.values()).size).toBeGreaterThan(shards / 2);
+      await pool.query("UPDATE waybill.placements SET shard = 3 WHERE place = 'tenant-7'");
+      expect((await shardsOf(pool, ids)).get('tenant-7')).toBe(3);
+    });
   });
 });

@@ -57,6 +57,10 @@ export class UnreliableDatabase implements ShardDatabase {
     return this.#model.seen(source, buckets);
   }
 
+  owned(): Promise<void> {
+    return Promise.resolve();
+  }
+
   async fence(): Promise<Fence> {
     await this.#travel();
     return this.#model.fence;

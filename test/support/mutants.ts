@@ -73,6 +73,12 @@ export const mutants: readonly Mutant[] = [
     changes: { 'fetch-seen': remove },
   },
   {
+    name: 'unowned-request',
+    what: 'a sink receives requests of a process whose lease has ended',
+    suite: 'test/unit/fleet/lease.test.ts',
+    changes: { 'owned-call': remove },
+  },
+  {
     name: 'uncaptured-updates',
     what: 'updated rows are not sent to the database',
     suite: shard,

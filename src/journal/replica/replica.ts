@@ -78,6 +78,11 @@ export class Replica {
     return this.#committed >= this.#transactions;
   }
 
+  /** See ShardDatabase.owned. */
+  owned(signal: AbortSignal): Promise<void> {
+    return this.#database.owned(signal);
+  }
+
   /** Repeats a request until the database answers it. */
   async answered<Result>(request: (database: ShardDatabase) => Promise<Result>): Promise<Result> {
     for (let wait = firstWait; ; wait = Math.min(longestWait, wait * 2)) {

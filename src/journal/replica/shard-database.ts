@@ -60,6 +60,8 @@ export interface ShardDatabase {
   seen(source: number, buckets: readonly number[]): Promise<readonly SeenColumns[]>;
   /** Carries out the commit in one transaction. @returns false if the fence refused it: nothing was changed */
   commit(commit: Commit): Promise<boolean>;
+  /** Resolves while no other member can own the shard, by the clock of this one; waits for a renewal. @throws WaybillError `lease_lost` */
+  owned(signal: AbortSignal): Promise<void>;
   /** The fence row now; undefined if the shard is gone. */
   fence(): Promise<Fence | undefined>;
 }

@@ -69,6 +69,7 @@ export class ModelDatabase {
       seen: (source, buckets) => Promise.resolve(this.seen(source, buckets)),
       commit: (commit) => Promise.resolve(this.carryOut(commit)),
       fence: () => Promise.resolve(this.#fence),
+      owned: () => Promise.resolve(),
     };
   }
 

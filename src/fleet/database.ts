@@ -1,0 +1,37 @@
+/** Connections to PostgreSQL, and which of its errors pass. */
+import pg from 'pg';
+import { messageOf, WaybillError } from '../errors/errors.ts';
+
+/** Connection lost, shutdown or cancelled, out of resources, conflict, object in use, read-only: a later attempt may succeed. */
+const passing = /^(08|57|53|40|55|25006)/;
+
+export type Pool = Pick<pg.Pool, 'query' | 'connect' | 'end'>;
+
+/** A pool whose integers are numbers: all values of a state are below 2^53. */
+export function openPool(url: string, timeoutMs: number): pg.Pool {
+  const pool = new pg.Pool({
+    connectionString: url,
+    max: 6,
+    keepAlive: true,
+    connectionTimeoutMillis: timeoutMs,
+    query_timeout: timeoutMs,
+    types: {
+      // eslint-disable-next-line @typescript-eslint/no-unsafe-return -- the parsers of pg return any
+      getTypeParser: (oid, format) => (oid === pg.types.builtins.INT8 ? Number : pg.types.getTypeParser(oid, format)),
+    },
+  });
+  // The pool replaces a connection that ends while it is idle. The next query reports a lasting fault.
+  pool.on('error', () => undefined);
+  return pool;
+}
+
+/** Runs a request. @throws WaybillError `database_unreachable` if a later attempt may succeed */
+export async function asked<Result>(request: () => Promise<Result>): Promise<Result> {
+  try {
+    return await request();
+  } catch (thrown) {
+    const code = thrown instanceof pg.DatabaseError ? thrown.code : undefined;
+    if (code !== undefined && !passing.test(code)) throw thrown;
+    throw new WaybillError('database_unreachable', `cannot reach the database: ${messageOf(thrown)}`, { cause: thrown });
+  }
+}

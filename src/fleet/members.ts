@@ -1,0 +1,170 @@
+/**
+ * A process of a fleet. It takes its part of the shards, renews their leases, takes over those of a member that died, and gives its own up
+ * when it stops or another member has fewer.
+ */
+import { codeOf } from '../errors/errors.ts';
+import type { Log } from '../model/telemetry.ts';
+import type { Clock } from '../model/time.ts';
+import { asked, type Pool } from './database.ts';
+import { Lease, release, renew, take, type Taken } from './lease.ts';
+import { Shard } from './shard.ts';
+
+/** Shards that a turn takes at most: each is loaded at once. */
+const mostTakes = 4;
+/** Turns with too many shards before one is given up: the number of members may be wrong for a moment. */
+const turnsAbove = 2;
+
+/** A shard whose journal is open, or opening. */
+export interface OpenShard {
+  /** Rejects if the shard fails. */
+  readonly failed: Promise<never>;
+  /** Ends the loops, commits what is stored unless the lease is lost, and closes the journal. Never rejects. */
+  end(): Promise<void>;
+}
+
+interface Held {
+  readonly taken: Taken;
+  readonly lease: Lease;
+  readonly open: OpenShard;
+  /** Set once the shard is ending. */
+  ended?: Promise<void>;
+}
+
+interface MemberOptions {
+  readonly pool: Pool;
+  /** Different for each process and each start. */
+  readonly name: string;
+  readonly release: string;
+  readonly leaseMs: number;
+  readonly clock: Clock;
+  readonly log: Log;
+  /** Opens the journal of a shard and starts its loops, at once: what fails later is in `failed`. */
+  readonly open: (shard: Shard) => OpenShard;
+}
+
+export class Member {
+  readonly #options: MemberOptions;
+  readonly #held = new Set<Held>();
+  #turnsAbove = 0;
+  #isReachable = true;
+
+  constructor(options: MemberOptions) {
+    this.#options = options;
+  }
+
+  /** The shards that this member owns or is opening. */
+  get shards(): number[] {
+    return [...this.#held].map(({ taken }) => taken.shard).toSorted((one, other) => one - other);
+  }
+
+  /** Takes part until the signal, then gives every shard up. Each `end` of a shard has its own limit of time. */
+  async run(signal: AbortSignal): Promise<void> {
+    const { leaseMs, clock, pool, name } = this.#options;
+    const over = new AbortController();
+    const turns = async (stop: AbortSignal, isStopping: boolean): Promise<void> => {
+      while (!stop.aborted) {
+        await this.#tried(() => this.turn(isStopping));
+        await clock.sleep(leaseMs / 5, stop).catch(() => undefined);
+      }
+    };
+    await turns(signal, false);
+    // The leases stay valid until each shard has ended.
+    const last = turns(over.signal, true);
+    await Promise.all([...this.#held].map((held) => this.#end(held)));
+    over.abort();
+    await last;
+    await this.#tried(() => asked(() => pool.query('DELETE FROM waybill.members WHERE name = $1', [name])));
+  }
+
+  /** One turn: says that this member lives, renews its leases, and takes or gives up shards. @throws WaybillError `database_unreachable` */
+  async turn(isStopping: boolean): Promise<void> {
+    const { pool, leaseMs, clock } = this.#options;
+    const began = clock.monotonic();
+    const { members, shards, free } = await this.#beat();
+    const held = [...this.#held];
+    const kept = new Set(
+      await renew(
+        pool,
+        held.map(({ taken }) => taken),
+        leaseMs,
+      ),
+    );
+    for (const each of held) {
+      if (kept.has(each.taken.shard)) each.lease.renewed(began);
+      else this.#lose(each);
+    }
+    if (isStopping) return;
+    const most = Math.ceil(shards / Math.max(1, members));
+    if (this.#held.size < most && free > 0) await this.#take(Math.min(mostTakes, most - this.#held.size));
+    this.#turnsAbove = this.#held.size > most && free === 0 ? this.#turnsAbove + 1 : 0;
+    if (this.#turnsAbove < turnsAbove) return;
+    this.#turnsAbove = 0;
+    const given = held.find(({ ended }) => ended === undefined);
+    if (given) void this.#end(given);
+  }
+
+  /** A member counts from its second heartbeat on, until two leases after its last one: a process that restarts again and again moves no shard. */
+  async #beat(): Promise<{ members: number; shards: number; free: number }> {
+    const { pool, name, release: version, leaseMs } = this.#options;
+    const beat = `INSERT INTO waybill.members (name, release, started, seen) VALUES ($1, $2, clock_timestamp(), clock_timestamp())
+      ON CONFLICT (name) DO UPDATE SET seen = clock_timestamp()`;
+    await asked(() => pool.query(beat, [name, version]));
+    const sql = `SELECT (SELECT count(*) FROM waybill.members WHERE seen > started AND seen > clock_timestamp() - $1::bigint * interval '2 ms') AS members,
+      count(*) AS shards, count(*) FILTER (WHERE lease IS NULL OR expires < clock_timestamp()) AS free FROM waybill.journals`;
+    const { rows } = await asked(() => pool.query<{ members: number; shards: number; free: number }>(sql, [leaseMs]));
+    return rows[0] ?? { members: 1, shards: 0, free: 0 };
+  }
+
+  async #take(most: number): Promise<void> {
+    const { pool, name, leaseMs, clock, log, open } = this.#options;
+    const began = clock.monotonic();
+    const own = [...this.#held].map(({ taken }) => taken);
+    for (const taken of await take(pool, name, own, most, leaseMs)) {
+      const lease = new Lease(clock, leaseMs, began);
+      const held: Held = { taken, lease, open: open(new Shard(pool, taken, leaseMs, lease)) };
+      this.#held.add(held);
+      log.write('shard.taken', { shard: taken.shard, epoch: taken.epoch });
+      held.open.failed.catch((error: unknown) => this.#failed(held, error));
+    }
+  }
+
+  /** Another member may take the shard again: what failed here may work there, or after the state was loaded again. */
+  #failed(held: Held, error: unknown): void {
+    if (held.ended) return;
+    const { shard, epoch } = held.taken;
+    this.#options.log.write('shard.failed', { shard, epoch, code: codeOf(error), error });
+    void this.#end(held);
+  }
+
+  #lose(held: Held): void {
+    held.lease.lose();
+    const { shard, epoch } = held.taken;
+    if (!held.ended) this.#options.log.write('shard.lost', { shard, epoch });
+    void this.#end(held);
+  }
+
+  #end(held: Held): Promise<void> {
+    return (held.ended ??= this.#ending(held));
+  }
+
+  async #ending(held: Held): Promise<void> {
+    const { taken, open } = held;
+    await open.end();
+    // Without an answer, the lease ends by its time.
+    await this.#tried(() => release(this.#options.pool, taken));
+    this.#held.delete(held);
+    this.#options.log.write('shard.released', { shard: taken.shard, epoch: taken.epoch });
+  }
+
+  /** The database may be away for long: the leases then end, or continue when it is back. */
+  async #tried(act: () => Promise<unknown>): Promise<void> {
+    try {
+      await act();
+      this.#isReachable = true;
+    } catch (error) {
+      if (codeOf(error) !== 'database_unreachable') throw error;
+      if (this.#isReachable) this.#options.log.write('database.unreachable', { error });
+      this.#isReachable = false;
+    }
+  }
+}
