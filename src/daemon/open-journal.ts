@@ -1,6 +1,7 @@
 /** Opens the journal of a configuration, for the daemon and for commands that change the state. */
 import type { Config } from '../config/load.ts';
 import { Journal } from '../journal/journal.ts';
+import type { ShardDatabase } from '../journal/replica/shard-database.ts';
 import type { Clock } from '../model/time.ts';
 import { version } from '../disk/version.ts';
 
@@ -13,6 +14,8 @@ interface OpenOptions {
   readonly lockWait?: number;
   /** Called when another owner holds the lock. */
   readonly waits?: () => void;
+  /** See StateOptions. */
+  readonly database?: ShardDatabase;
 }
 
 export function openJournal(
@@ -20,9 +23,9 @@ export function openJournal(
   options: OpenOptions,
   signal: AbortSignal,
 ): Promise<Journal> {
-  const { clock, release = version, expectState = false, lockWait = 0, waits } = options;
+  const { clock, release = version, expectState = false, lockWait = 0, waits, database } = options;
   return Journal.open(
-    { directory: dataDir, maxSize, retention, version: release, expectState, lockWait, ...(waits && { waits }) },
+    { directory: dataDir, maxSize, retention, version: release, expectState, lockWait, database, ...(waits && { waits }) },
     clock,
     signal,
   );

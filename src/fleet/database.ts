@@ -22,6 +22,8 @@ export function openPool(url: string, timeoutMs: number): pg.Pool {
   });
   // The pool replaces a connection that ends while it is idle. The next query reports a lasting fault.
   pool.on('error', () => undefined);
+  // A connection in use also reports its end in the answer to its query.
+  pool.on('connect', (client) => client.on('error', () => undefined));
   return pool;
 }
 

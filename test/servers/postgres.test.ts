@@ -15,6 +15,7 @@ import type { Entry } from '../../src/model/journal.ts';
 import type { Change } from '../../src/journal/replica/shard-database.ts';
 import { systemClock } from '../../src/time/clock.ts';
 import { contentOf, contentOfCopy, ModelDatabase } from '../support/journal/model-database.ts';
+import { shardIn } from '../support/journal/postgres-content.ts';
 import { pageOf, proven, source, span } from '../support/journal/opening.ts';
 import { base, collected, hour, second } from '../support/records.ts';
 import { noting } from '../support/telemetry/written-events.ts';
@@ -61,22 +62,7 @@ describe.skipIf(postgresMissing !== undefined)('PostgreSQL', () => {
     return Journal.open({ ...options, database }, systemClock, new AbortController().signal);
   };
 
-  /** What PostgreSQL has of a shard, in the order of the keys of SQLite. */
-  const contentIn = async ({ shard }: Taken): Promise<Record<string, unknown[]>> => {
-    const copy = new ModelDatabase().rows;
-    for (const name of Object.keys(contentOf(copy))) {
-      const { rows } = await pool.query<Record<string, unknown>>(`SELECT * FROM waybill.${name} WHERE shard = $1`, [shard]);
-      for (const row of rows) {
-        delete row['shard'];
-        delete row['epoch'];
-        const value = name === 'meta' ? { value: JSON.parse(String(row['value'])) as unknown } : {};
-        const stored = { ...row, ...value };
-        const marks = Object.keys(stored).map((column) => `:${column}`);
-        copy.prepare(`INSERT INTO ${name} (${Object.keys(stored).join(', ')}) VALUES (${marks.join(', ')})`).run(stored);
-      }
-    }
-    return contentOf(copy);
-  };
+  const contentIn = async ({ shard }: Taken): Promise<Record<string, unknown[]>> => contentOf(await shardIn(pool, shard));
 
   test('its tables have the columns of the tables of SQLite, and setup may run again', async () => {
     for (const statement of setupStatements(shards)) await pool.query(statement);
