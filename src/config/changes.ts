@@ -36,6 +36,7 @@ const restartSettings: Readonly<Record<string, Read>> = {
   dataDir: ({ dataDir }) => dataDir,
   'journal.maxSize': ({ journal }) => journal.maxSize,
   'journal.retention': ({ journal }) => journal.retention,
+  fleet: ({ fleet }) => fleet,
   'admin.listen': ({ admin }) => admin.listen,
   'admin.tls': ({ admin }) => admin.tls,
   // The server decides at its start which tokens it accepts, and reads their values for each request.

@@ -196,7 +196,7 @@ function bind(settings: Settings, document: Document): readonly string[] {
 function complete(settings: Settings, document: Document, sinks: readonly SinkDefinition[], environment: Environment): Config {
   const general = settings.proxy ?? environmentProxy(environment);
   const direct = (proxy: typeof general): ProxySettings | undefined => (proxy === 'none' ? undefined : proxy);
-  const { dataDir, journal, tls, privacy, mapping, shutdownTimeout, admin, log, telemetry } = settings;
+  const { dataDir, journal, fleet, tls, privacy, mapping, shutdownTimeout, admin, log, telemetry } = settings;
   const sources = settings.sources.map((source, index) => ({
     ...source,
     proxy: direct(source.proxy ?? general),
@@ -205,6 +205,7 @@ function complete(settings: Settings, document: Document, sinks: readonly SinkDe
   return {
     dataDir,
     journal,
+    fleet,
     tls,
     privacy: masked(privacy),
     mapping,

@@ -2,6 +2,7 @@
 import { z } from 'zod';
 import { deliverSettings } from '../deliver/settings.ts';
 import { cefSettings, originalSettings } from '../encode/settings.ts';
+import { fleetSettings } from '../fleet/settings.ts';
 import { journalSettings } from '../journal/settings.ts';
 import { mappingSettings, observerSettings, privacySettings, whereSettings } from '../normalize/settings.ts';
 import { adminSettings } from '../admin/settings.ts';
@@ -52,6 +53,7 @@ function assemble(sinks: readonly SinkDefinition[]) {
     .strictObject({
       dataDir: stateDirectory,
       journal: journalSettings,
+      fleet: fleetSettings.optional(),
       tls: trustSettings,
       proxy: proxySettings
         .optional()

@@ -20,6 +20,7 @@ import { reportEndingCertificates } from './certificates.ts';
 import { reportSettings, serviceWords } from '../config/report-settings.ts';
 import { secretsOf } from './live-status.ts';
 import { maintainJournal } from './maintenance.ts';
+import { runMember } from './member.ts';
 import { openJournal } from './open-journal.ts';
 import { logLevelRequest, setLogLevel } from './operations/log-level.ts';
 import { operationOf, perform } from './operations/perform.ts';
@@ -65,6 +66,13 @@ async function live(options: DaemonOptions, parts: Parts, tasks: Tasks, signal: 
   // The admin server answers probes while the daemon waits for another owner of the state. Its thread starts while the state opens.
   const admin = resources.use(createAdmin(options, parts, metrics));
   const firstListening = listenOnNetwork(admin, options);
+  if (config.fleet) {
+    const listening = await firstListening;
+    if ('thrown' in listening) throw listening.thrown;
+    admin.opened();
+    await runMember({ ...options, tracer, fleet: config.fleet }, metrics.meters, signal);
+    return undefined;
+  }
   const owner = { waited: false };
   const journal = resources.use(await openState(options, () => (owner.waited = true), signal));
   // Frees the port before the lock: a daemon that waits for the lock listens on the same port.

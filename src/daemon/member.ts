@@ -1,12 +1,15 @@
 /** Runs a member of a fleet: each shard that it owns has its own journal, sources and sinks, in this process. */
 import { mkdirSync, readdirSync, rmSync } from 'node:fs';
+import { randomUUID } from 'node:crypto';
+import { hostname } from 'node:os';
 import { join } from 'node:path';
 import type { Config, SourceConfig } from '../config/load.ts';
 import { tryLock } from '../disk/lock.ts';
 import { codeOf, WaybillError } from '../errors/errors.ts';
-import type { Pool } from '../fleet/database.ts';
+import { poolOf, type Pool } from '../fleet/database.ts';
 import { Member, type OpenShard } from '../fleet/members.ts';
 import { shardsOf } from '../fleet/placements.ts';
+import type { FleetSettings } from '../fleet/settings.ts';
 import type { Shard } from '../fleet/shard.ts';
 import type { Meters } from '../model/telemetry.ts';
 import { atMost } from '../time/deadline.ts';
@@ -19,20 +22,22 @@ import { Tasks } from './tasks.ts';
 const retryMs = 1_000;
 
 interface MemberOptions extends DaemonOptions {
-  readonly pool: Pool;
-  /** Different for each start of each process. */
-  readonly name: string;
-  readonly leaseMs: number;
+  readonly fleet: FleetSettings;
 }
 
 /** Runs until the signal, then gives up every shard within `shutdownTimeout`. @throws WaybillError `config_invalid`, `state_locked`; the reason of a signal before the first answer */
 export async function runMember(options: MemberOptions, meters: Meters, signal: AbortSignal): Promise<void> {
-  const { config, version, pool, name, leaseMs, clock, log } = options;
+  const { config, fleet, version, clock, log } = options;
   assertShared(config);
   using _lock = emptied(config.dataDir);
-  const places = await placesOf(options, signal);
+  // Commits and renewals are repeated: an attempt may end before the lease does.
+  const pool = poolOf(fleet, config.tls, fleet.lease / 2);
+  await using _pool = { [Symbol.asyncDispose]: () => pool.end() };
+  const places = await placesOf(options, pool, signal);
+  // Each start is another member: an earlier process of this machine may still be stopped, not dead.
+  const name = `${hostname()}/${process.pid}/${randomUUID().slice(0, 8)}`;
   const open = (shard: Shard): OpenShard => openShard(shard, { ...options, config: configOf(shard, config, places) }, meters);
-  await new Member({ pool, name, release: version, leaseMs, clock, log, open }).run(signal);
+  await new Member({ pool, name, release: version, leaseMs: fleet.lease, clock, log, open }).run(signal);
 }
 
 /** Sinks that a shard cannot use, with the reason. */
@@ -59,13 +64,13 @@ function emptied(directory: string): Disposable {
 }
 
 /** The shards of the sources. Waits for a database that is away. */
-async function placesOf({ config, pool, clock, log }: MemberOptions, signal: AbortSignal): Promise<ReadonlyMap<string, number>> {
+async function placesOf({ config, clock, log }: MemberOptions, pool: Pool, signal: AbortSignal): Promise<ReadonlyMap<string, number>> {
   for (;;) {
     try {
       return await shardsOf(pool, [...new Set(config.sources.map(placeOf))]);
     } catch (error) {
       if (codeOf(error) !== 'database_unreachable') throw error;
-      log.write('database.unreachable', { error });
+      log.write('fleet.database_away', { error });
       await clock.sleep(retryMs, signal);
     }
   }

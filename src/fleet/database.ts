@@ -1,16 +1,28 @@
 /** Connections to PostgreSQL, and which of its errors pass. */
 import pg from 'pg';
+import { getCACertificates } from 'node:tls';
 import { messageOf, WaybillError } from '../errors/errors.ts';
+import { isLoopback } from '../settings/loopback.ts';
+import type { PemFiles } from '../settings/pem.ts';
+import type { FleetSettings } from './settings.ts';
 
 /** Connection lost, shutdown or cancelled, out of resources, conflict, object in use, read-only: a later attempt may succeed. */
 const passing = /^(08|57|53|40|55|25006)/;
 
 export type Pool = Pick<pg.Pool, 'query' | 'connect' | 'end'>;
 
+/** The pool of a configuration. The password is read for each connection. */
+export function poolOf({ database, password }: FleetSettings, { ca }: { readonly ca?: PemFiles | undefined }, timeoutMs: number): pg.Pool {
+  const trusted = ca && { ca: [...getCACertificates('default'), ...ca.read()] };
+  // Another machine is reached with TLS, and its certificate is checked.
+  const ssl = isLoopback(new URL(database).hostname) ? false : { ...trusted };
+  return openPool({ connectionString: database, ssl, ...(password && { password: () => password.read() }) }, timeoutMs);
+}
+
 /** A pool whose integers are numbers: all values of a state are below 2^53. */
-export function openPool(url: string, timeoutMs: number): pg.Pool {
+export function openPool(given: pg.PoolConfig, timeoutMs: number): pg.Pool {
   const pool = new pg.Pool({
-    connectionString: url,
+    ...given,
     max: 6,
     keepAlive: true,
     connectionTimeoutMillis: timeoutMs,

@@ -163,7 +163,7 @@ export class Member {
       this.#isReachable = true;
     } catch (error) {
       if (codeOf(error) !== 'database_unreachable') throw error;
-      if (this.#isReachable) this.#options.log.write('database.unreachable', { error });
+      if (this.#isReachable) this.#options.log.write('fleet.database_away', { error });
       this.#isReachable = false;
     }
   }

@@ -51,6 +51,12 @@ export function setupStatements(shards: number): string[] {
   ];
 }
 
+/** Statements that let a member read and change the rows. */
+export function rightsOf(user: string): string[] {
+  const role = `"${user.replaceAll('"', '""')}"`;
+  return [`GRANT USAGE ON SCHEMA waybill TO ${role}`, `GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA waybill TO ${role}`];
+}
+
 function constraintsOf({ type, isRequired, initial }: Table['columns'][number]): string {
   return `${type === 'TEXT' ? ' COLLATE "C"' : ''}${isRequired ? ' NOT NULL' : ''}${initial === null ? '' : ` DEFAULT ${initial}`}`;
 }

@@ -184,7 +184,7 @@ export const logEvents = {
     meaning:
       'The other shards continue. A member takes the shard again, and loads it from the database. `waybill explain CODE`, with `code`, says what to do.',
   },
-  'database.unreachable': {
+  'fleet.database_away': {
     level: 'error',
     message: 'cannot reach the database of the fleet, trying again',
     fields: 'error',

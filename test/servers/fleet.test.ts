@@ -6,7 +6,6 @@ import type { ChildProcess } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import { openPool } from '../../src/fleet/database.ts';
-import { setupStatements } from '../../src/fleet/tables.ts';
 import { ago, sourceOf } from '../support/e2e-daemon.ts';
 import { endOf, inPlace, pause, until, type Place } from '../support/e2e-place.ts';
 import { Service } from '../support/e2e-service.ts';
@@ -18,34 +17,23 @@ import { Postgres, postgresMissing } from '../support/servers/postgres.ts';
 
 const shards = 4;
 const sourceCount = 6;
-const leaseMs = 2_000;
+const leaseMs = 5_000;
 const rounds = Number(process.env['WAYBILL_FLEET_ROUNDS'] ?? 3);
-const program = new URL('../support/servers/fleet-member.ts', import.meta.url).pathname;
 
 class Members {
   readonly #place: Place;
-  readonly #url: string;
   readonly #running: ChildProcess[] = [];
-  #starts = 0;
   output = '';
   /** Lines that are no events, such as the stack of an unhandled error. */
   readonly defects: string[] = [];
 
-  constructor(place: Place, url: string) {
+  constructor(place: Place) {
     this.#place = place;
-    this.#url = url;
   }
 
   /** @param slot  0 to 2: each has a directory of its own */
   start(slot: number): void {
-    this.#starts += 1;
-    const child = this.#place.spawn([
-      program,
-      this.#place.path(`member-${slot}.yaml`),
-      this.#url,
-      `${slot}-${this.#starts}`,
-      String(leaseMs),
-    ]);
+    const child = this.#place.spawnWaybill(['run', '--config', this.#place.path(`member-${slot}.yaml`)]);
     let rest = '';
     child.stderr?.on('data', (part: Buffer) => {
       this.output = (this.output + part.toString()).slice(-20_000);
@@ -81,8 +69,8 @@ describe.skipIf(postgresMissing !== undefined)('a fleet of three members', () =>
   test('keeps every record while members and the database are killed and stopped', { timeout: 300_000 + rounds * 60_000 }, () =>
     inPlace('fleet', async (place) => {
       await using server = await Postgres.start();
-      const pool = openPool(server.url, 10_000);
-      for (const statement of setupStatements(shards)) await pool.query(statement);
+      const pool = openPool({ connectionString: server.url }, 10_000);
+      await pool.query('CREATE ROLE member LOGIN');
       await using receiver = await new ModelElasticsearch().listen();
       const start = ago(600_000);
       const service = await Service.start(place, '--records', '400', '--span', '9m');
@@ -92,10 +80,14 @@ describe.skipIf(postgresMissing !== undefined)('a fleet of three members', () =>
       }));
       const sinks = [{ id: 'siem', type: 'elasticsearch', nodes: `http://127.0.0.1:${receiver.port}` }];
       for (const slot of [0, 1, 2]) {
-        const config = { dataDir: `./member-${slot}`, sources, sinks, shutdownTimeout: '5s' };
+        const fleet = { database: server.url.replace('postgres@', 'member@'), lease: '5s' };
+        const config = { dataDir: `./member-${slot}`, sources, sinks, fleet, shutdownTimeout: '5s', admin: { listen: '127.0.0.1:0' } };
         writeFileSync(place.path(`member-${slot}.yaml`), JSON.stringify(config));
       }
-      const members = new Members(place, server.url);
+      const environment = { WAYBILL_SETUP_DATABASE: server.url };
+      const setup = ['setup', 'postgres', '--config', place.path('member-0.yaml'), '--shards', String(shards), '--yes'];
+      for (let time = 0; time < 2; time += 1) expect(await place.waybillWith(environment, ...setup)).toMatchObject({ code: 0 });
+      const members = new Members(place);
       for (const slot of [0, 1, 2]) members.start(slot);
       await service.set({ rate: 15 });
       const documents = (): string[] => [...receiver.targets.keys()].flatMap((target) => receiver.texts(target));

@@ -30,7 +30,7 @@ describe.skipIf(postgresMissing !== undefined)('PostgreSQL', () => {
 
   beforeAll(async () => {
     server = await Postgres.start();
-    pool = openPool(server.url, 10_000);
+    pool = openPool({ connectionString: server.url }, 10_000);
     for (const statement of setupStatements(shards)) await pool.query(statement);
   });
   afterAll(async () => {

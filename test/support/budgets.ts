@@ -12,7 +12,7 @@ export const budgets: Readonly<Record<string, readonly [lines: number, kilobytes
   disk: [90, 4],
   encode: [1280, 54],
   errors: [380, 18],
-  fleet: [590, 28],
+  fleet: [630, 30],
   journal: [6830, 303],
   'main.ts': [100, 6],
   model: [2110, 96],

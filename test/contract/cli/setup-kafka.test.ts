@@ -99,8 +99,11 @@ describe('the principal of a sink without SASL', () => {
 test.each([
   [['kafka', '--print'], 'cannot run "setup kafka": missing --sink; see waybill help setup'],
   [['kafka', '--sink', 'f', '--print'], 'cannot use the sink "f" of type file: this command needs a sink of type kafka'],
-  [['splunk', '--sink', 'lake'], 'cannot find "setup splunk": expected one of elasticsearch, kibana, kafka; see waybill help setup'],
-  [['--sink', 'lake'], 'missing subcommand: waybill setup elasticsearch|kibana|kafka'],
+  [
+    ['splunk', '--sink', 'lake'],
+    'cannot find "setup splunk": expected one of elasticsearch, kibana, kafka, postgres; see waybill help setup',
+  ],
+  [['--sink', 'lake'], 'missing subcommand: waybill setup elasticsearch|kibana|kafka|postgres'],
 ])('setup %j is refused', async (parameters, message) => {
   await expect(printed(lake, parameters)).rejects.toMatchObject({ code: 'usage', message });
 });

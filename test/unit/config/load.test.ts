@@ -10,7 +10,7 @@ import { sized } from '../../support/long-run.ts';
 const at = 'sources.production';
 
 const topSettings =
-  'expected one of dataDir, journal, tls, proxy, sources, privacy, mapping, sinks, shutdownTimeout, admin, log, include, telemetry';
+  'expected one of dataDir, journal, fleet, tls, proxy, sources, privacy, mapping, sinks, shutdownTimeout, admin, log, include, telemetry';
 
 /**
  * A configuration and all its errors. Lines: `top` is on 1 and moves the rest; `auth` on 10;

@@ -14,16 +14,24 @@ function ageOf(given: string): string | undefined {
   return /^[1-9]\d{0,5}[dh]$/.test(given) ? given : undefined;
 }
 
+function shardsOf(given: string): number | undefined {
+  return /^([1-9]\d{0,2}|1000)$/.test(given) ? Number(given) : undefined;
+}
+
 function spaceOf(given: string): string | undefined {
   return /^[a-z0-9_-]{1,64}$/.test(given) ? given : undefined;
 }
 
 export const command = defineCommand({
   name: 'setup',
-  summary: 'prepares the receiver of a sink: Elasticsearch, Kafka; imports dashboards and rules into Kibana',
+  summary:
+    'prepares the receiver of a sink: Elasticsearch, Kafka; imports dashboards and rules into Kibana; prepares the database of a fleet',
   description: `setup elasticsearch needs manage_index_templates, manage_ingest_pipelines and, with --ilm, manage_ilm. It uses WAYBILL_SETUP_API_KEY, or
 WAYBILL_SETUP_USERNAME and WAYBILL_SETUP_PASSWORD, instead of the credentials of the sink. An existing data stream uses a new mapping from its
 next rollover on. Elasticsearch deletes nothing unless --retention is given.
+
+setup postgres uses the database and the user of WAYBILL_SETUP_DATABASE, an address with the password of a user that may create a schema, or
+those of "fleet". It may be repeated, and changes no row.
 
 setup kibana imports the data view, saved searches, dashboards and detection rules of content/kibana, with the same variables. A sink with
 "ledger: true" also gets the dashboard and the rules on ledger events. The rules are disabled unless --enable names them. A rule that exists is
@@ -73,6 +81,19 @@ setup kafka prints the topics and ACLs that a cluster administrator creates for 
       summary: 'creates the progress topic if it does not exist; prints topics and ACLs',
       options: shared,
       run: async (values, io) => (await import('./kafka.ts')).setup(values, io),
+    }),
+    postgres: subcommand({
+      summary: 'creates the tables of a fleet, and gives its members their rights',
+      options: {
+        shards: withDefault(
+          parsed('N', 'number of journals that the members share; default 16', 'a whole number from 1 to 1000', shardsOf),
+          '16',
+        ),
+        print: shared.print,
+        ...configOption,
+        ...confirmOption,
+      },
+      run: async (values, io) => (await import('./postgres.ts')).setup(values, io),
     }),
   },
   examples: [
