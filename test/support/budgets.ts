@@ -2,7 +2,7 @@
 export const budgets: Readonly<Record<string, readonly [lines: number, kilobytes: number]>> = {
   admin: [3140, 119],
   archive: [6650, 295],
-  cli: [7600, 377],
+  cli: [7660, 378],
   collect: [4800, 220],
   config: [1860, 91],
   connect: [860, 40],
@@ -13,7 +13,7 @@ export const budgets: Readonly<Record<string, readonly [lines: number, kilobytes
   encode: [1280, 54],
   errors: [380, 18],
   fleet: [630, 30],
-  journal: [6830, 303],
+  journal: [6880, 309],
   'main.ts': [100, 6],
   model: [2110, 96],
   normalize: [1020, 47],
