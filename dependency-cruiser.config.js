@@ -162,6 +162,7 @@ const rows = [
         'archive/line-ranges.ts',
         'archive/parse-line.ts',
         'collect/scheduler.ts',
+        'fleet/',
         'journal/',
         'normalize/outcomes.ts',
       ],

@@ -3,7 +3,7 @@
  * `failReadinessAfter` (`trouble` in the snapshot).
  */
 import { sinkState, sourceState } from '../report/states.ts';
-import type { Snapshot } from '../model/snapshot.ts';
+import { unreported, type Snapshot } from '../model/snapshot.ts';
 
 interface Selected {
   readonly source?: string | undefined;
@@ -16,6 +16,11 @@ export function notReadyReasons(snapshot: Snapshot, selected: Selected = {}): st
   const reasons: string[] = [];
   if (snapshot.journal.paused !== undefined && (all || selected.source !== undefined)) {
     reasons.push(`journal: collecting is paused (${snapshot.journal.paused})`);
+  }
+  if (snapshot.fleet && all) {
+    const { unreachable } = snapshot.fleet;
+    if (unreachable !== undefined) reasons.push(unreachable);
+    reasons.push(...unreported(snapshot.fleet).map((shard) => `shard ${shard}: no member reports on it`));
   }
   for (const source of snapshot.sources) {
     const { id, trouble } = source;

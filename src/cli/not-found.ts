@@ -1,8 +1,6 @@
 /** Selects a source or sink by the id that a user typed. */
 import type { StateSettings } from '../config/state-settings.ts';
 import { WaybillError } from '../errors/errors.ts';
-import { storedSources } from '../journal/queries/stored.ts';
-import type { openReadOnly } from '../journal/state.ts';
 import { nearestOrAll } from '../settings/nearest.ts';
 
 /** @throws WaybillError `usage` that suggests the nearest id, or lists all ids when none is near */
@@ -25,8 +23,8 @@ export function notFound(kind: string, id: string, known: readonly string[]): Wa
 export function assertKnownSource(
   source: string | undefined,
   { sources }: Pick<StateSettings, 'sources'>,
-  db: ReturnType<typeof openReadOnly>,
+  stored: readonly { readonly id: string }[],
 ): void {
-  const known = new Set([...sources.map(({ id }) => id), ...storedSources(db).map(({ id }) => id)]);
+  const known = new Set([...sources, ...stored].map(({ id }) => id));
   if (source !== undefined && !known.has(source)) throw notFound('source', source, [...known]);
 }

@@ -6,6 +6,7 @@ import { createInterface } from 'node:readline/promises';
 import { systemClock, systemRandom } from '../time/clock.ts';
 import type { Config, SinkConfig } from '../config/load.ts';
 import { openJournal } from '../daemon/open-journal.ts';
+import { operateOnShards } from '../daemon/operations/on-shards.ts';
 import { perform } from '../daemon/operations/perform.ts';
 import type { ConfiguredSinks, OperationRequest, OperationResult } from '../daemon/operations/requests.ts';
 import { WaybillError } from '../errors/errors.ts';
@@ -17,6 +18,7 @@ import { performLive, sendingOperations } from './daemon-client.ts';
 import { StoppedError } from './exit-code.ts';
 import { isTerminal, type Io } from './io.ts';
 import { configOption, jsonOption, text, toggle, type ValuesOf } from './option.ts';
+import { withDatabase } from './state-access.ts';
 
 export const confirmOption = { yes: toggle('do not ask for confirmation; required without a terminal') };
 
@@ -59,16 +61,18 @@ export async function confirmed(plan: readonly string[], { yes }: ValuesOf<typeo
 }
 
 /**
- * Performs an operation: in the running daemon, or in this process under the lock of the state.
- * @param progress  called while this process sends a replay
- * @returns `daemon`: a running daemon performed it
+ * Performs an operation: in the running daemon, or in this process under the lock of the state; in a fleet, by the owners of its shards.
+ * `progress` is called while this process sends a replay; `shard` is that of dead letters.
+ * @returns `daemon`: a running daemon or member performed it
  */
 export async function operation(
   config: Config,
   request: OperationRequest,
   signal: AbortSignal,
-  progress: (view: ReplayProgress) => void = () => undefined,
+  { progress = () => undefined, shard }: { readonly progress?: (view: ReplayProgress) => void; readonly shard?: number | undefined } = {},
 ): Promise<{ result: OperationResult; daemon: boolean }> {
+  if (config.fleet)
+    return { result: await withDatabase(config, (pool) => operateOnShards(pool, request, systemClock, signal, shard)), daemon: true };
   const live = await performLive(config.dataDir, request);
   if (live !== undefined) return { result: live, daemon: true };
   if (!existsSync(join(config.dataDir, 'waybill.db')))

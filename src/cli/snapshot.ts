@@ -2,13 +2,14 @@
 import { reportSettings, requestedBy } from '../config/report-settings.ts';
 import { version } from '../disk/version.ts';
 import { snapshotOf, withCoverage } from '../journal/queries/snapshot.ts';
-import { lastWrite } from '../journal/state.ts';
+import { fleetStatus } from '../fleet/status.ts';
+import { lastWrite, readState as readStateIn } from '../journal/state.ts';
 import type { Snapshot } from '../model/snapshot.ts';
 import { systemClock } from '../time/clock.ts';
 import { adminServer, type AdminValues } from './admin-client.ts';
 import { liveSnapshot } from './daemon-client.ts';
 import type { Io } from './io.ts';
-import { readState, settingsFor, type KnownSettings, type StateValues } from './state-access.ts';
+import { settingsFor, withDatabase, type KnownSettings, type StatePlace, type StateValues } from './state-access.ts';
 
 /** From the running daemon, local or remote, else from the state. */
 export async function currentSnapshot(values: StateValues & AdminValues, io: Io): Promise<Snapshot> {
@@ -18,8 +19,10 @@ export async function currentSnapshot(values: StateValues & AdminValues, io: Io)
     : localSnapshot(await settingsFor(values, io));
 }
 
-/** From the daemon that runs on this state, else from the state. */
+/** From the daemon that runs on this state, else from the state. Of a fleet: what its members last wrote to the database. */
 export async function localSnapshot(known: KnownSettings): Promise<Snapshot> {
+  const { settings } = known;
+  if (settings.fleet) return snapshotOfFleet(settings);
   return (await liveSnapshot(known.settings.dataDir)) ?? stopped(known);
 }
 
@@ -27,7 +30,7 @@ export async function localSnapshot(known: KnownSettings): Promise<Snapshot> {
 const defaultCloseDelayMs = 900_000;
 
 function stopped({ settings, isConfigured }: KnownSettings): Snapshot {
-  return readState(settings, (db) => {
+  return readStateIn(settings.dataDir, (db) => {
     const closeDelay = new Map(settings.sources.map((source) => [source.id, source.closeDelay]));
     const snapshot = snapshotOf(db, version, systemClock.now() * 1000, {
       source: () => undefined,
@@ -41,4 +44,10 @@ function stopped({ settings, isConfigured }: KnownSettings): Snapshot {
     });
     return withCoverage(db, snapshot, reportSettings(settings));
   });
+}
+
+export function snapshotOfFleet(settings: StatePlace & { readonly sources: readonly { readonly id: string }[] }): Promise<Snapshot> {
+  const { lease: leaseMs = 0, database = '' } = settings.fleet ?? {};
+  const facts = { version, now: systemClock.now() * 1000, leaseMs, database, configured: settings.sources.map(({ id }) => id) };
+  return withDatabase(settings, (pool) => fleetStatus(pool, facts));
 }

@@ -4,8 +4,11 @@ import { join } from 'node:path';
 import { directoryIn, loadStateSettings } from '../config/load-state-settings.ts';
 import { settingsFrom, type StateSettings } from '../config/state-settings.ts';
 import { WaybillError } from '../errors/errors.ts';
+import { poolOf, shardNumbers, type Pool } from '../fleet/database.ts';
+import { Shard } from '../fleet/shard.ts';
 import { storedSettings } from '../journal/schema.ts';
-import { readState as readStateIn } from '../journal/state.ts';
+import { copyOf } from '../journal/replica/load.ts';
+import { openReadOnly, readState as readStateIn } from '../journal/state.ts';
 import type { Io } from './io.ts';
 import { configOption, text, type ValuesOf } from './option.ts';
 
@@ -19,9 +22,53 @@ export interface KnownSettings {
   readonly isConfigured: boolean;
 }
 
-/** Opens the state read-only while `work` runs, also during a run of the daemon. */
-export function readState<Result>({ dataDir }: { readonly dataDir: string }, work: Parameters<typeof readStateIn<Result>>[1]): Result {
-  return readStateIn(dataDir, work);
+/** Where the state is: in a directory, or the shards of a fleet in its database. */
+export type StatePlace = Pick<StateSettings, 'dataDir' | 'fleet' | 'tls'>;
+
+interface OpenState {
+  readonly db: ReturnType<typeof openReadOnly>;
+  /** Of a fleet. */
+  readonly shard?: number;
+}
+
+/** Opens the state read-only, also during a run of the daemon; of a fleet, a copy of each shard. */
+export async function openStates(place: StatePlace): Promise<{ readonly states: readonly OpenState[] } & Disposable> {
+  using opened = new DisposableStack();
+  const close = (db: OpenState['db']): unknown => db.close();
+  const states: OpenState[] = [];
+  if (place.fleet) {
+    await withDatabase(place, async (pool) => {
+      for (const shard of await shardNumbers(pool)) {
+        const db = await copyOf(Shard.reader(pool, shard));
+        if (db) states.push({ db: opened.adopt(db, close), shard });
+      }
+    });
+    if (states.length === 0) throw new WaybillError('state_missing', 'cannot find a state in the database of the fleet; has a member run?');
+  } else states.push({ db: opened.adopt(openReadOnly(place.dataDir), close) });
+  const kept = opened.move();
+  return { states, [Symbol.dispose]: () => kept.dispose() };
+}
+
+/** @returns the result for the state, or for each shard of a fleet */
+export async function readState<Result>(
+  place: StatePlace,
+  work: (db: OpenState['db'], shard: number | undefined) => Result,
+): Promise<Result[]> {
+  using opened = await openStates(place);
+  return opened.states.map(({ db, shard }) => work(db, shard));
+}
+
+const databaseMs = 30_000;
+
+/** Connects to the database of a fleet. */
+export async function withDatabase<Result>({ fleet, tls = {} }: StatePlace, work: (pool: Pool) => Promise<Result>): Promise<Result> {
+  if (!fleet) throw new TypeError('a state without a fleet has no database');
+  const pool = poolOf(fleet, tls, databaseMs);
+  try {
+    return await work(pool);
+  } finally {
+    await pool.end();
+  }
 }
 
 const unknownSettings =
@@ -51,7 +98,7 @@ export async function settingsFor(values: StateValues, io: Pick<Io, 'env' | 'std
 }
 
 function storedIn(dataDir: string, { stderr }: Pick<Io, 'stderr'>): KnownSettings {
-  const stored = readState({ dataDir }, (db) => storedSettings(db));
+  const stored = readStateIn(dataDir, storedSettings);
   const settings = stored === undefined ? undefined : settingsFrom(stored, dataDir);
   if (settings) return { settings, isConfigured: true };
   stderr.write(`warning: ${unknownSettings}\n`);

@@ -1,5 +1,7 @@
 /** Loads the part of a configuration that a report on the state needs. */
 import { z } from 'zod';
+import { trustSettings } from '../connect/settings.ts';
+import { fleetSettings } from '../fleet/settings.ts';
 import { journalSettings } from '../journal/settings.ts';
 import type { Environment } from '../settings/reference.ts';
 import { unresolved } from '../settings/values.ts';
@@ -36,7 +38,9 @@ export async function loadStateSettings(
   ];
   faults.sort((a, b) => orderOf(document, a.path) - orderOf(document, b.path));
   if (faults.length > 0) throw refusal(file, [...new Set(faults.map((fault) => problem(document, fault)))]);
-  const unknown = document.faults.filter(({ path: [list, , key = ''] }) => list === 'journal' || reportKeys.has(String(key)));
+  const unknown = document.faults.filter(
+    ({ path: [list, , key = ''] }) => list === 'journal' || list === 'fleet' || reportKeys.has(String(key)),
+  );
   return {
     settings: reportSchema.parse(withoutUnresolved(document.value)),
     warnings: unknown.map((fault) => `${problem(document, fault)}; the report ignores it`),
@@ -58,6 +62,8 @@ const serviceKeys = { baseUrl: z.string().optional(), auth: z.object({ tenantId:
 const reportSchema = z.object({
   dataDir: stateDirectory,
   journal: journalSettings,
+  fleet: fleetSettings.optional(),
+  tls: trustSettings,
   sources: z
     .array(sourceSettings.pick({ id: true, start: true, closeDelay: true, recountAfter: true }).extend(serviceKeys).strip())
     .default([]),

@@ -1,9 +1,14 @@
 /** The settings that a report on a state needs, stored in it: `--data-dir DIR` gives the same report without a configuration. */
 import { z } from 'zod';
+import type { FleetSettings } from '../fleet/settings.ts';
+import type { PemFiles } from '../settings/pem.ts';
 import type { Start } from '../source/settings.ts';
 
 export interface StateSettings {
   readonly dataDir: string;
+  /** The state is in the database of a fleet. `tls` is for its certificate. */
+  readonly fleet?: FleetSettings | undefined;
+  readonly tls?: { readonly ca?: PemFiles | undefined };
   /** Bytes. */
   readonly journal: { readonly maxSize: number };
   /** `closeDelay` and `recountAfter` in ms. Reports name the service by its address and tenant. */

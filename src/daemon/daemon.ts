@@ -2,13 +2,11 @@
  * The life of the daemon: it creates every part in the order in which data flows, runs the loops, and releases the parts in the opposite
  * order.
  */
-import { hostname } from 'node:os';
 import { join } from 'node:path';
 import type { Config } from '../config/load.ts';
 import { names } from '../connect/names.ts';
 import { WaybillError } from '../errors/errors.ts';
 import type { Journal } from '../journal/journal.ts';
-import { snapshotOf } from '../journal/queries/snapshot.ts';
 import type { CertificateEnd, Snapshot } from '../model/snapshot.ts';
 import { withStates } from '../report/states.ts';
 import { createMetrics, type Metrics } from '../telemetry/metrics.ts';
@@ -18,14 +16,12 @@ import { AdminServer, type AdminFacts } from './admin/server.ts';
 import { lastReadableTokens } from './admin/tokens.ts';
 import { reportEndingCertificates } from './certificates.ts';
 import { reportSettings, serviceWords } from '../config/report-settings.ts';
-import { secretsOf } from './live-status.ts';
 import { maintainJournal } from './maintenance.ts';
-import { runMember } from './member.ts';
+import { FleetMember } from './member.ts';
 import { openJournal } from './open-journal.ts';
 import { logLevelRequest, setLogLevel } from './operations/log-level.ts';
-import { operationOf, perform } from './operations/perform.ts';
 import type { DaemonOptions } from './options.ts';
-import { followConfig } from './reload.ts';
+import { followConfig, type Reloadable } from './reload.ts';
 import { Running } from './running.ts';
 import { Tasks } from './tasks.ts';
 
@@ -36,7 +32,7 @@ const portRetryMs = 200;
 /** The parts that the admin server reads. */
 interface Parts {
   /** Undefined until the state is open. */
-  open: { readonly journal: Journal; readonly running: Running } | undefined;
+  open: (Pick<Running, 'config' | 'operate'> & { snapshot(): Snapshot | Promise<Snapshot | undefined> }) | undefined;
   /** Set while the changed configuration is rejected. */
   rejected: Snapshot['rejected'];
 }
@@ -50,7 +46,7 @@ interface Parts {
 export async function runDaemon(options: DaemonOptions, signal: AbortSignal): Promise<unknown> {
   const tasks = new Tasks(signal, options.clock, options.log);
   const parts: Parts = { open: undefined, rejected: undefined };
-  const config = (): Config => parts.open?.running.config ?? options.config;
+  const config = (): Config => parts.open?.config ?? options.config;
   const lookUps = (): readonly string[] => names.pending().map((name) => `the look-up of ${name}`);
   return tasks.limited(live(options, parts, tasks, signal), () => config().shutdownTimeout, lookUps);
 }
@@ -66,12 +62,30 @@ async function live(options: DaemonOptions, parts: Parts, tasks: Tasks, signal: 
   // The admin server answers probes while the daemon waits for another owner of the state. Its thread starts while the state opens.
   const admin = resources.use(createAdmin(options, parts, metrics));
   const firstListening = listenOnNetwork(admin, options);
+  const { configSource, reloaded } = options;
+  const follow = (running: Reloadable): void => {
+    const result: Parameters<typeof followConfig>[0]['result'] = (outcome) => {
+      const since = parts.rejected?.since ?? clock.now() * 1000;
+      parts.rejected = 'config' in outcome ? undefined : { since, problems: outcome.problems };
+      if (!('config' in outcome)) return;
+      admin.follow(reportedOf(outcome.config));
+      reloaded?.(outcome.config);
+    };
+    if (configSource) tasks.start('reload', (stop) => followConfig({ configSource, running, log, result }, stop));
+  };
   if (config.fleet) {
     const listening = await firstListening;
     if ('thrown' in listening) throw listening.thrown;
+    await using member = new FleetMember({ ...options, tracer, fleet: config.fleet }, metrics.meters);
+    parts.open = member;
+    resources.defer(() => metrics.bind(undefined));
+    metrics.bind(() => withStates(member.own()));
     admin.opened();
-    await runMember({ ...options, tracer, fleet: config.fleet }, metrics.meters, signal);
-    return undefined;
+    await admin.listen({ place: 'socket', path: join(config.dataDir, 'waybill.sock') });
+    tasks.start('fleet', (stop) => member.run(stop));
+    tasks.start('certificates', (stop) => reportEndingCertificates(() => member.own().certificates ?? [], clock, log, stop));
+    follow(member);
+    return await tasks.ended(() => member.config.shutdownTimeout);
   }
   const owner = { waited: false };
   const journal = resources.use(await openState(options, () => (owner.waited = true), signal));
@@ -84,8 +98,8 @@ async function live(options: DaemonOptions, parts: Parts, tasks: Tasks, signal: 
   if ('thrown' in listening) await listenAgain(admin, options, listening, owner.waited ? portWaitMs : 0, signal);
   const running = new Running({ ...options, tracer }, { journal, meters: metrics.meters, tasks });
   running.register();
-  parts.open = { journal, running };
-  metrics.bind(async () => withStates(snapshot(options, journal, running, parts)));
+  parts.open = running;
+  metrics.bind(() => withStates({ ...running.snapshot(), rejected: parts.rejected }));
   admin.opened();
   await admin.listen({ place: 'socket', path: join(config.dataDir, 'waybill.sock') });
 
@@ -94,27 +108,29 @@ async function live(options: DaemonOptions, parts: Parts, tasks: Tasks, signal: 
   tasks.start('journal', (stop) => maintainJournal(journal, sourceIds, clock, log.child('journal'), stop));
   const ends = (): CertificateEnd[] => running.certificates.ends();
   tasks.start('certificates', (stop) => reportEndingCertificates(ends, clock, log, stop));
-  const { configSource, reloaded } = options;
-  const result: Parameters<typeof followConfig>[0]['result'] = (outcome) => {
-    const since = parts.rejected?.since ?? clock.now() * 1000;
-    parts.rejected = 'config' in outcome ? undefined : { since, problems: outcome.problems };
-    if (!('config' in outcome)) return;
-    admin.follow(reportedOf(outcome.config));
-    reloaded?.(outcome.config);
-  };
-  if (configSource) tasks.start('reload', (stop) => followConfig({ configSource, running, journal, log, result }, stop));
+  follow(running);
   return await tasks.ended(() => running.config.shutdownTimeout);
 }
 
 function createAdmin(options: DaemonOptions, parts: Parts, metrics: Metrics): AdminServer {
   const { config, clock, log, version } = options;
   const facts: AdminFacts = {
-    snapshot: () => parts.open && snapshot(options, parts.open.journal, parts.open.running, parts),
+    snapshot: async () => {
+      const known = await parts.open?.snapshot();
+      return known && { ...known, rejected: parts.rejected };
+    },
     operate: (request) => operate(request, options, parts),
     metricsText: () => metrics.text(),
-    token: lastReadableTokens((name) => (parts.open?.running.config ?? config).admin[name]),
+    token: lastReadableTokens((name) => (parts.open?.config ?? config).admin[name]),
   };
-  return new AdminServer({ state: config.dataDir, version, facts, clock, log: log.child('admin'), ...reportedOf(config) });
+  return new AdminServer({
+    state: config.fleet ? undefined : config.dataDir,
+    version,
+    facts,
+    clock,
+    log: log.child('admin'),
+    ...reportedOf(config),
+  });
 }
 
 function reportedOf(config: Config): Reported {
@@ -167,33 +183,12 @@ async function openState(options: DaemonOptions, waited: () => void, signal: Abo
   return journal;
 }
 
-function snapshot({ version, clock }: DaemonOptions, journal: Journal, running: Running, { rejected }: Pick<Parts, 'rejected'>): Snapshot {
-  const { liveStatus } = running;
-  return {
-    ...snapshotOf(journal.db, version, clock.now() * 1000, liveStatus.live(journal)),
-    rejected,
-    host: hostname(),
-    secrets: secretsOf(running.config),
-    certificates: running.certificates.ends(),
-  };
-}
-
-async function operate(request: unknown, { clock, log, logs }: DaemonOptions, { open }: Parts): Promise<unknown> {
+async function operate(request: unknown, { logs }: DaemonOptions, { open }: Parts): Promise<unknown> {
   const level = logLevelRequest(request);
   if (level && logs) {
     setLogLevel(level, logs);
     return {};
   }
   if (!open) throw new WaybillError('state_unusable', 'cannot perform the operation: the state is not open yet');
-  const { journal, running } = open;
-  const result = await perform(
-    request,
-    journal,
-    clock.now() * 1000,
-    (source) => running.liveStatus.collectors.get(source),
-    (id) => running.sink(id),
-  );
-  log.write('operation.performed', { ...operationOf(request) });
-  if (result.moved) log.write('source.moved', { source: operationOf(request).source, ...result.moved });
-  return result;
+  return open.operate(request);
 }

@@ -5,13 +5,23 @@ import { hostname } from 'node:os';
 import { join } from 'node:path';
 import type { Config, SourceConfig } from '../config/load.ts';
 import { tryLock } from '../disk/lock.ts';
-import { codeOf, WaybillError } from '../errors/errors.ts';
+import { codeOf, messageOf, WaybillError } from '../errors/errors.ts';
 import { poolOf, type Pool } from '../fleet/database.ts';
 import { Member, type OpenShard } from '../fleet/members.ts';
 import { shardsOf } from '../fleet/placements.ts';
 import type { FleetSettings } from '../fleet/settings.ts';
 import type { Shard } from '../fleet/shard.ts';
 import type { Meters } from '../model/telemetry.ts';
+import { changesBetween, type Changes } from '../config/changes.ts';
+import { reportSettings } from '../config/report-settings.ts';
+import { serveRequests } from '../fleet/requests.ts';
+import { fleetStatus, publish, summed, type ShardStatus } from '../fleet/status.ts';
+import type { Journal } from '../journal/journal.ts';
+import { recentWindows, recordsSince } from '../journal/queries/recent.ts';
+import { withCoverage } from '../journal/queries/snapshot.ts';
+import type { Snapshot } from '../model/snapshot.ts';
+import { operateOnShards } from './operations/on-shards.ts';
+import type { OperationResult } from './operations/requests.ts';
 import { atMost } from '../time/deadline.ts';
 import { maintainJournal } from './maintenance.ts';
 import { openJournal } from './open-journal.ts';
@@ -20,25 +30,113 @@ import { Running } from './running.ts';
 import { Tasks } from './tasks.ts';
 
 const retryMs = 1_000;
+/** The status of a shard: the first one, the interval, and the windows of each source in it. Taking it uses a fiftieth of the time at most. */
+const firstStatusMs = 1_000;
+const statusMs = 10_000;
+const statusShare = 50;
+const statusWindows = 24;
 
 interface MemberOptions extends DaemonOptions {
   readonly fleet: FleetSettings;
 }
 
-/** Runs until the signal, then gives up every shard within `shutdownTimeout`. @throws WaybillError `config_invalid`, `state_locked`; the reason of a signal before the first answer */
-export async function runMember(options: MemberOptions, meters: Meters, signal: AbortSignal): Promise<void> {
-  const { config, fleet, version, clock, log } = options;
-  assertShared(config);
-  using _lock = emptied(config.dataDir);
-  // Commits and renewals are repeated: an attempt may end before the lease does.
-  const pool = poolOf(fleet, config.tls, fleet.lease / 2);
-  await using _pool = { [Symbol.asyncDispose]: () => pool.end() };
-  const places = await placesOf(options, pool, signal);
-  // Each start is another member: an earlier process of this machine may still be stopped, not dead.
-  const name = `${hostname()}/${process.pid}/${randomUUID().slice(0, 8)}`;
-  const open = (shard: Shard): OpenShard => openShard(shard, { ...options, config: configOf(shard, config, places) }, meters);
-  await new Member({ pool, name, release: version, leaseMs: fleet.lease, clock, log, open }).run(signal);
+/** The part of this process in a fleet. */
+export class FleetMember implements AsyncDisposable {
+  readonly #options: MemberOptions;
+  readonly #meters: Meters;
+  readonly #pool: Pool;
+  readonly #lock: Disposable;
+  /** By shard that this process owns, what it last wrote of it. */
+  readonly #own = new Map<number, Snapshot>();
+  /** By shard that this process owns: its open journal with its loops. */
+  readonly #open = new Map<number, OpenParts>();
+  #config: Config;
+  #places: Places = new Map();
+  readonly #ended = new AbortController();
+  #last: Snapshot | undefined;
+
+  /** @throws WaybillError `config_invalid`, `state_locked` */
+  constructor(options: MemberOptions, meters: Meters) {
+    const { config, fleet } = options;
+    assertShared(config);
+    this.#options = options;
+    this.#config = config;
+    this.#meters = meters;
+    this.#lock = emptied(config.dataDir);
+    // Commits and renewals are repeated: an attempt may end before the lease does.
+    this.#pool = poolOf(fleet, config.tls, fleet.lease / 2);
+  }
+
+  get config(): Config {
+    return this.#config;
+  }
+
+  get journals(): readonly Journal[] {
+    return [...this.#open.values()].map(({ journal }) => journal);
+  }
+
+  /** Runs until the signal, then gives up every shard within `shutdownTimeout`. @throws the reason of a signal before the first answer */
+  async run(signal: AbortSignal): Promise<void> {
+    const { fleet, version, clock, log } = this.#options;
+    const pool = this.#pool;
+    this.#places = await placesOf(this.#options, this.#config, pool, signal);
+    // Each start is another member: an earlier process of this machine may still be stopped, not dead.
+    const name = `${hostname()}/${process.pid}/${randomUUID().slice(0, 8)}`;
+    const parts = { options: this.#options, meters: this.#meters, pool, own: this.#own, open: this.#open };
+    const open = (shard: Shard): OpenShard => openShard(shard, { ...parts, config: () => configOf(shard, this.#config, this.#places) });
+    await new Member({ pool, name, release: version, leaseMs: fleet.lease, clock, log, open }).run(signal);
+  }
+
+  /** Applies a changed configuration to the shards of this process. A shard whose loops cannot change fails alone. */
+  async change(config: Config, _: Changes, signal: AbortSignal): Promise<void> {
+    assertShared(config);
+    this.#places = await placesOf(this.#options, config, this.#pool, signal);
+    this.#config = config;
+    const changed = [...this.#open.values()].map(({ shard, running, tasks }) => {
+      const own = configOf(shard, config, this.#places);
+      const { promise, resolve } = Promise.withResolvers<undefined>();
+      tasks.start('reload', (stop) => running.change(own, changesBetween(running.config, own), stop).finally(() => resolve(undefined)));
+      return promise;
+    });
+    await Promise.all(changed);
+  }
+
+  /** All members and shards. While the database is away: what it said last. */
+  async snapshot(): Promise<Snapshot | undefined> {
+    try {
+      return (this.#last = await fleetStatus(this.#pool, this.#facts()));
+    } catch (error) {
+      if (codeOf(error) !== 'database_unreachable') throw error;
+      const last = this.#last;
+      return last?.fleet && { ...last, now: this.#options.clock.now() * 1000, fleet: { ...last.fleet, unreachable: messageOf(error) } };
+    }
+  }
+
+  /** The shards of this process, for its metrics. */
+  own(): Snapshot {
+    return summed([...this.#own.values()], this.#facts());
+  }
+
+  /** Requests an operation from the owners of its shards, which may be other members. */
+  async operate(request: unknown): Promise<OperationResult> {
+    return operateOnShards(this.#pool, request, this.#options.clock, this.#ended.signal);
+  }
+
+  #facts(): Parameters<typeof fleetStatus>[1] {
+    const { fleet, version, clock } = this.#options;
+    const configured = this.#config.sources.map(({ id }) => id);
+    return { version, now: clock.now() * 1000, leaseMs: fleet.lease, database: fleet.database, configured };
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#ended.abort();
+    await this.#pool.end();
+    this.#lock[Symbol.dispose]();
+  }
 }
+
+/** By source or group, its shard. */
+type Places = ReadonlyMap<string, number>;
 
 /** Sinks that a shard cannot use, with the reason. */
 const refused: Readonly<Record<string, string>> = {
@@ -64,7 +162,7 @@ function emptied(directory: string): Disposable {
 }
 
 /** The shards of the sources. Waits for a database that is away. */
-async function placesOf({ config, clock, log }: MemberOptions, pool: Pool, signal: AbortSignal): Promise<ReadonlyMap<string, number>> {
+async function placesOf({ clock, log }: MemberOptions, config: Config, pool: Pool, signal: AbortSignal): Promise<Places> {
   for (;;) {
     try {
       return await shardsOf(pool, [...new Set(config.sources.map(placeOf))]);
@@ -81,18 +179,36 @@ function placeOf({ id, requests: { group } }: SourceConfig): string {
   return group === undefined ? id : `group/${group}`;
 }
 
-function configOf({ taken: { shard, epoch } }: Shard, config: Config, places: ReadonlyMap<string, number>): Config {
+function configOf({ taken: { shard, epoch } }: Shard, config: Config, places: Places): Config {
   const sources = config.sources.filter((source) => places.get(placeOf(source)) === shard);
   const isHere = (id: string): boolean => sources.some((source) => source.id === id);
   const sinks = config.sinks.map((sink) => (sink.sources ? { ...sink, sources: sink.sources.filter(isHere) } : sink));
   return { ...config, dataDir: join(config.dataDir, `shard-${shard}-${epoch}`), sources, sinks };
 }
 
-function openShard(shard: Shard, options: MemberOptions, meters: Meters): OpenShard {
-  const { config, clock } = options;
+interface OpenParts {
+  readonly shard: Shard;
+  readonly journal: Journal;
+  readonly running: Running;
+  readonly tasks: Tasks;
+}
+
+interface ShardParts {
+  readonly options: MemberOptions;
+  /** The present configuration, with the sources and sinks of the shard. */
+  readonly config: () => Config;
+  readonly meters: Meters;
+  readonly pool: Pool;
+  /** See FleetMember. */
+  readonly own: Map<number, Snapshot>;
+  readonly open: Map<number, OpenParts>;
+}
+
+function openShard(shard: Shard, parts: ShardParts): OpenShard {
+  const { config, options } = parts;
   const stop = new AbortController();
   const { promise: failed, reject } = Promise.withResolvers<never>();
-  const ended = runShard(shard, options, meters, stop.signal).then(
+  const ended = runShard(shard, parts, stop.signal).then(
     (failure) => failure !== undefined && reject(failure),
     (thrown: unknown) => thrown !== stop.signal.reason && reject(thrown),
   );
@@ -100,25 +216,56 @@ function openShard(shard: Shard, options: MemberOptions, meters: Meters): OpenSh
     failed,
     end: () => {
       stop.abort(new WaybillError('aborted', 'this process gives the shard up'));
-      return atMost(config.shutdownTimeout, ended, clock);
+      return atMost(config().shutdownTimeout, ended, options.clock);
     },
   };
 }
 
 /** @returns the failure that ended the loops; undefined after the signal. @throws the error that prevented the start, or the close */
-async function runShard(shard: Shard, options: MemberOptions, meters: Meters, signal: AbortSignal): Promise<unknown> {
-  const { config, version, clock, log } = options;
-  const { dataDir } = config;
+async function runShard(shard: Shard, parts: ShardParts, signal: AbortSignal): Promise<unknown> {
+  const { options, meters, pool, own, open } = parts;
+  const { version, clock, log } = options;
+  const { dataDir } = parts.config();
+  const { taken } = shard;
   try {
-    await using journal = await openJournal(config, { clock, release: version, database: shard }, signal);
+    await using journal = await openJournal(parts.config(), { clock, release: version, database: shard }, signal);
     const tasks = new Tasks(signal, clock, log);
-    const running = new Running(options, { journal, meters, tasks });
+    const running = new Running({ ...options, config: parts.config() }, { journal, meters, tasks });
+    open.set(taken.shard, { shard, journal, running, tasks });
     running.register();
     running.start();
-    const sources = config.sources.map(({ id }) => id);
-    tasks.start('journal', (stop) => maintainJournal(journal, () => sources, clock, log.child('journal'), stop));
-    return await tasks.ended(() => config.shutdownTimeout);
+    const sources = (): string[] => running.config.sources.map(({ id }) => id);
+    tasks.start('journal', (stop) => maintainJournal(journal, sources, clock, log.child('journal'), stop));
+    tasks.start('status', async (stop) => {
+      for (;;) {
+        await clock.sleep(firstStatusMs, stop);
+        const began = clock.monotonic();
+        const status = statusOf(journal, running);
+        const ms = clock.monotonic() - began;
+        // What nobody can lose any more.
+        await journal.settled();
+        own.set(taken.shard, status.snapshot);
+        await publish(pool, taken, status).catch(unlessAway);
+        await clock.sleep(Math.max(statusMs - firstStatusMs, ms * statusShare), stop);
+      }
+    });
+    tasks.start('requests', (stop) => serveRequests(pool, taken, (request) => running.operate(request), clock, stop));
+    return await tasks.ended(() => running.config.shutdownTimeout);
   } finally {
+    open.delete(taken.shard);
+    own.delete(taken.shard);
     rmSync(dataDir, { recursive: true, force: true });
   }
+}
+
+function statusOf(journal: Journal, running: Running): ShardStatus {
+  const { db } = journal;
+  const snapshot = withCoverage(db, running.snapshot(), reportSettings(running.config));
+  const { now } = snapshot;
+  return { snapshot, windows: [...recentWindows(db, statusWindows)], today: recordsSince(db, now - (now % 86_400_000_000)) };
+}
+
+/** The next status follows soon. */
+function unlessAway(error: unknown): void {
+  if (codeOf(error) !== 'database_unreachable') throw error;
 }

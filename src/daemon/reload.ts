@@ -9,16 +9,20 @@ import type { ConfigSource } from '../config/config-file.ts';
 import type { Running } from './running.ts';
 import { changesBetween, isEmpty, type Changes } from '../config/changes.ts';
 
+/** What runs with a configuration: the loops of one journal, or those of each shard that a member owns. */
+export interface Reloadable extends Pick<Running, 'config' | 'change'> {
+  readonly journals: readonly Journal[];
+}
+
 interface ReloadParts {
   readonly configSource: ConfigSource;
-  readonly running: Running;
-  readonly journal: Journal;
+  readonly running: Reloadable;
   readonly log: Log;
   /** Called when a configuration is in effect, or was rejected. */
   readonly result: (result: { readonly config: Config } | { readonly problems: readonly string[] }) => void;
 }
 
-export async function followConfig({ configSource, running, journal, log, result }: ReloadParts, signal: AbortSignal): Promise<void> {
+export async function followConfig({ configSource, running, log, result }: ReloadParts, signal: AbortSignal): Promise<void> {
   let refused: readonly string[] = [];
   let isStart = true;
   for (;;) {
@@ -26,7 +30,7 @@ export async function followConfig({ configSource, running, journal, log, result
     // The first check after the start reports a change even if no file has changed.
     const isSilent = isStart && changed;
     isStart = false;
-    const read = await loadApplicable(configSource, running, journal);
+    const read = await loadApplicable(configSource, running);
     if ('problems' in read) {
       const { problems } = read;
       // Logs the same problems only once: a newly created included file may cause them again.
@@ -54,13 +58,12 @@ type Applicable = Pick<Loaded, 'config' | 'warnings' | 'file'> & { readonly chan
 /** Loads and checks the configuration. Changes nothing. */
 async function loadApplicable(
   configSource: ConfigSource,
-  running: Running,
-  journal: Journal,
+  running: Reloadable,
 ): Promise<Applicable | { readonly problems: readonly string[] }> {
   try {
     const { config, warnings, file } = await configSource.load();
     const changes = changesBetween(running.config, config);
-    if (!isEmpty(changes)) assertApplicable(config, changes, journal);
+    if (!isEmpty(changes)) assertApplicable(config, changes, running.journals);
     return { config, warnings, file, changes };
   } catch (thrown) {
     if (!(thrown instanceof WaybillError) || thrown.code !== 'config_invalid') throw thrown;
@@ -72,17 +75,21 @@ async function loadApplicable(
  * @throws WaybillError `config_invalid` when a setting needs a restart, when the state has another destination under the id of a sink, or when
  * the disk is full: the start of a changed source or sink would fail
  */
-function assertApplicable(config: Config, { restart }: Changes, journal: Journal): void {
-  const { db } = journal;
-  const sinks = new Map(storedSinks(db).map((row) => [row.id, row]));
-  const movedSinks = config.sinks.map(({ id, type, definition, settings }) => {
-    const known = sinks.get(id);
-    return { setting: `sinks.${id}`, moved: known && movedMessage(known, type, definition.destination(settings)) };
+function assertApplicable(config: Config, { restart }: Changes, journals: readonly Journal[]): void {
+  const movedSinks = journals.flatMap(({ db }) => {
+    const sinks = new Map(storedSinks(db).map((row) => [row.id, row]));
+    return config.sinks.map(({ id, type, definition, settings }) => {
+      const known = sinks.get(id);
+      return { setting: `sinks.${id}`, moved: known && movedMessage(known, type, definition.destination(settings)) };
+    });
   });
   const problems = [
-    ...(journal.refuses() === 'disk' ? ['cannot write the state: the disk is full; free space, then send SIGHUP'] : []),
+    ...(journals.some((journal) => journal.refuses() === 'disk')
+      ? ['cannot write the state: the disk is full; free space, then send SIGHUP']
+      : []),
     ...restart.map((setting) => `${setting}: cannot change while the daemon runs; restart the daemon to apply it`),
     ...movedSinks.flatMap(({ setting, moved }) => (moved === undefined ? [] : [`${setting}: ${moved}`])),
   ];
-  if (problems.length > 0) throw new WaybillError('config_invalid', 'cannot apply the changed configuration', { problems });
+  if (problems.length > 0)
+    throw new WaybillError('config_invalid', 'cannot apply the changed configuration', { problems: [...new Set(problems)] });
 }

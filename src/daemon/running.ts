@@ -2,17 +2,21 @@
  * The running sources and sinks. A change of the configuration ends the affected loops, then starts
  * the loops of the new configuration; every other loop continues.
  */
+import { hostname } from 'node:os';
 import type { Config, SinkConfig, SourceConfig } from '../config/load.ts';
 import { settingsText } from '../config/state-settings.ts';
 import type { Journal } from '../journal/journal.ts';
+import { snapshotOf } from '../journal/queries/snapshot.ts';
+import type { Snapshot } from '../model/snapshot.ts';
 import type { Log, Meters } from '../model/telemetry.ts';
 import type { ArchiveSettings } from '../sink/archive/settings.ts';
 import { Budgets } from '../source/limits.ts';
 import { Certificates } from './certificates.ts';
 import { archiveSettingsOf } from './delivery/loop.ts';
-import { LiveStatus } from './live-status.ts';
+import { LiveStatus, secretsOf } from './live-status.ts';
 import type { DaemonOptions } from './options.ts';
 import type { Changes } from '../config/changes.ts';
+import { operationOf, perform } from './operations/perform.ts';
 import { createDelivery, type ConfiguredSink, type CreatedSink } from './open-delivery.ts';
 import { sharingTokens } from './open-source.ts';
 import { runSource } from './source/run.ts';
@@ -52,8 +56,39 @@ export class Running {
     return this.#config;
   }
 
+  get journals(): readonly Journal[] {
+    return [this.#parts.journal];
+  }
+
   sink(id: string): ConfiguredSink | undefined {
     return this.#sinks.get(id);
+  }
+
+  snapshot(): Snapshot {
+    const { version, clock } = this.#options;
+    const { journal } = this.#parts;
+    return {
+      ...snapshotOf(journal.db, version, clock.now() * 1000, this.liveStatus.live(journal)),
+      host: hostname(),
+      secrets: secretsOf(this.#config),
+      certificates: this.certificates.ends(),
+    };
+  }
+
+  /** Performs an operation on the state, and logs it. */
+  async operate(request: unknown): Promise<unknown> {
+    const { clock, log } = this.#options;
+    const collecting = this.liveStatus.collectors;
+    const result = await perform(
+      request,
+      this.#parts.journal,
+      clock.now() * 1000,
+      (source) => collecting.get(source),
+      (id) => this.sink(id),
+    );
+    log.write('operation.performed', { ...operationOf(request) });
+    if (result.moved) log.write('source.moved', { source: operationOf(request).source, ...result.moved });
+    return result;
   }
 
   /** Writes the configuration to the state: sources and sinks that it does not name become unconfigured. */

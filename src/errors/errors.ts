@@ -31,6 +31,7 @@ export type ErrorCode =
   | 'state_missing' // a command reads a state, or --require-state requires one, and there is none
   | 'backup_failed' // the copy of the state could not be written or verified
   | 'journal_full' // `journal.maxSize` is reached, or the disk is full
+  | 'database_refused' // the database of a fleet lacks a table or a right
   | 'database_unreachable' // no answer of the database of a fleet: what was sent is sent again
   | 'database_rolled_back' // the database of a fleet has lost commits that it had acknowledged
   | 'lease_lost' // another member of the fleet has taken the shard

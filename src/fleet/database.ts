@@ -9,6 +9,9 @@ import type { FleetSettings } from './settings.ts';
 /** Connection lost, shutdown or cancelled, out of resources, conflict, object in use, read-only: a later attempt may succeed. */
 const passing = /^(08|57|53|40|55|25006)/;
 
+/** Login, right, database, schema, table or column is missing. */
+const refusing = /^(28|3D000|3F000|42501|42P01|42703)/;
+
 export type Pool = Pick<pg.Pool, 'query' | 'connect' | 'end'>;
 
 /** The pool of a configuration. The password is read for each connection. */
@@ -39,13 +42,22 @@ export function openPool(given: pg.PoolConfig, timeoutMs: number): pg.Pool {
   return pool;
 }
 
-/** Runs a request. @throws WaybillError `database_unreachable` if a later attempt may succeed */
+/** Runs a request. @throws WaybillError `database_unreachable` if a later attempt may succeed, `database_refused` without the tables or rights */
 export async function asked<Result>(request: () => Promise<Result>): Promise<Result> {
   try {
     return await request();
   } catch (thrown) {
     const code = thrown instanceof pg.DatabaseError ? thrown.code : undefined;
+    if (code !== undefined && refusing.test(code))
+      throw new WaybillError('database_refused', `the database of the fleet refuses: ${messageOf(thrown)}; see waybill setup postgres`, {
+        cause: thrown,
+      });
     if (code !== undefined && !passing.test(code)) throw thrown;
     throw new WaybillError('database_unreachable', `cannot reach the database: ${messageOf(thrown)}`, { cause: thrown });
   }
+}
+
+export async function shardNumbers(pool: Pool): Promise<number[]> {
+  const { rows } = await asked(() => pool.query<{ shard: number }>('SELECT shard FROM waybill.journals ORDER BY shard'));
+  return rows.map(({ shard }) => shard);
 }

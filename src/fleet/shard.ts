@@ -28,6 +28,11 @@ export class Shard implements ShardDatabase {
     this.#lease = lease;
   }
 
+  /** The rows of a shard for a reader, without a lease. */
+  static reader(pool: Pool, shard: number): Pick<ShardDatabase, 'load'> {
+    return new Shard(pool, { shard, epoch: 0, lease: '', commits: 0 }, 0, { owned: () => Promise.resolve() });
+  }
+
   owned(signal: AbortSignal): Promise<void> {
     return this.#lease.owned(signal);
   }

@@ -45,16 +45,26 @@ export function setupStatements(shards: number): string[] {
        at timestamptz NOT NULL DEFAULT clock_timestamp(), PRIMARY KEY (shard, epoch))`,
     `CREATE TABLE IF NOT EXISTS waybill.members (name text PRIMARY KEY, release text NOT NULL, started timestamptz NOT NULL, seen timestamptz NOT NULL)
        WITH (fillfactor = 50)`,
+    // What status, page and probes show of a shard, as JSON. Its owner replaces it every few seconds.
+    'CREATE TABLE IF NOT EXISTS waybill.statuses (shard int PRIMARY KEY, at timestamptz NOT NULL, status text NOT NULL) WITH (fillfactor = 50)',
+    // Operations for the owner of a shard: new, running, done or failed.
+    `CREATE TABLE IF NOT EXISTS waybill.requests (id uuid PRIMARY KEY, shard int NOT NULL, request text NOT NULL, at timestamptz NOT NULL DEFAULT clock_timestamp(),
+       state text NOT NULL DEFAULT 'new', epoch bigint, result text)`,
+    "CREATE INDEX IF NOT EXISTS requests_open ON waybill.requests (shard) WHERE state IN ('new', 'running')",
     `CREATE TABLE IF NOT EXISTS waybill.placements (place text PRIMARY KEY, shard int NOT NULL, at timestamptz NOT NULL DEFAULT clock_timestamp())`,
     ...tables,
     `INSERT INTO waybill.journals (shard) SELECT generate_series(0, ${Math.trunc(shards)} - 1) ON CONFLICT DO NOTHING`,
   ];
 }
 
-/** Statements that let a member read and change the rows. */
-export function rightsOf(user: string): string[] {
+/** Statements that let the user of the members read and change the rows, and another one only read them. */
+export function rightsOf(user: string, reader: string | undefined): string[] {
+  return [...granted(user, 'SELECT, INSERT, UPDATE, DELETE'), ...(reader === undefined ? [] : granted(reader, 'SELECT'))];
+}
+
+function granted(user: string, rights: string): string[] {
   const role = `"${user.replaceAll('"', '""')}"`;
-  return [`GRANT USAGE ON SCHEMA waybill TO ${role}`, `GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA waybill TO ${role}`];
+  return [`GRANT USAGE ON SCHEMA waybill TO ${role}`, `GRANT ${rights} ON ALL TABLES IN SCHEMA waybill TO ${role}`];
 }
 
 function constraintsOf({ type, isRequired, initial }: Table['columns'][number]): string {

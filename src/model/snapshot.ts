@@ -1,6 +1,7 @@
 /** The state of the daemon at one moment, from which status, readiness probes and gauges are computed. */
 import type { ReplayProgress } from './journal.ts';
 import type { BackfillProgress, Suspension, Window, WindowStates } from './ledger.ts';
+import type { LedgerReportState } from './ledger-report.ts';
 import type { CosignatureState, TimeStampState } from './sink.ts';
 import type { ClockMeasurement } from './source.ts';
 import type { DelayMeasure } from './telemetry.ts';
@@ -182,8 +183,47 @@ export interface Snapshot {
   /** By setting, where the configuration takes a secret from: `${file:./secret}`. Running daemon only. */
   readonly secrets?: Readonly<Record<string, string>>;
   readonly host?: string;
+  /** Set for a fleet: everything else is the sum of its shards. */
+  readonly fleet?: FleetSnapshot;
   /** Set when no daemon runs. `since`: about the last write to the state, wall clock. */
   readonly stopped?: { readonly since: Micros } | undefined;
+}
+
+/** Seconds after which the status of a shard no longer tells how it is now: a take-over takes half of that. */
+export const staleSeconds = 60;
+
+/** The processes of a fleet and its shards, by the clock of the database. */
+interface FleetSnapshot {
+  /** Those that have answered within two leases. */
+  readonly members: readonly { readonly name: string; readonly release: string; readonly seenSeconds: number }[];
+  /** `owner`: the member with a lease. `statusSeconds`: the age of what the snapshot says about the shard; null: nothing is known of it. */
+  readonly shards: readonly { readonly shard: number; readonly owner: string | null; readonly statusSeconds: number | null }[];
+  /** Why the database does not answer; the snapshot is the last one before. */
+  readonly unreachable?: string;
+  /** What the page shows in addition. */
+  readonly page: PageFacts;
+}
+
+/** The shards of which nothing is known, or nothing new. */
+export function unreported({ shards }: FleetSnapshot): number[] {
+  return shards.filter(({ statusSeconds }) => statusSeconds === null || statusSeconds >= staleSeconds).map(({ shard }) => shard);
+}
+
+/** The newest windows of each source, oldest first, and the records of the windows that began since midnight UTC. */
+export interface PageFacts {
+  readonly windows: ReadonlyMap<string, readonly ShownWindow[]>;
+  readonly today: { readonly records: number; readonly late: number };
+}
+
+export interface ShownWindow {
+  readonly from: Micros;
+  readonly to: Micros;
+  readonly state: LedgerReportState;
+  /** A later count or a suspension disagrees with the proof. */
+  readonly isInDoubt: boolean;
+  readonly records: number;
+  /** The count of the service, with the padding of the window; null without a proof. */
+  readonly total: number | null;
 }
 
 /** A certificate that ends sooner, in µs, is a problem that `status` shows and the log repeats daily. */

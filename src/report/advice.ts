@@ -1,6 +1,6 @@
 /** Every problem of a snapshot, the most urgent first: what it is, what is lost, what to do, and the word that `waybill explain` knows. Pure. */
 import { completeUntil, type SuspensionReason } from '../model/ledger.ts';
-import { endingWithin, type SinkSnapshot, type Snapshot, type SourceSnapshot } from '../model/snapshot.ts';
+import { endingWithin, unreported, type SinkSnapshot, type Snapshot, type SourceSnapshot } from '../model/snapshot.ts';
 import { unreadCommand } from './backfills.ts';
 import { isLate, isStuck, isUsed, readUntil, serverTime, sinkState, sourceState } from './states.ts';
 import { size } from './format-size.ts';
@@ -102,6 +102,8 @@ const isUnconfigured = ({ state }: { readonly state: string }): boolean => state
 
 const rules: readonly Rule[] = [
   daemonStopped,
+  databaseAway,
+  shardsUnreported,
   collectionPaused,
   configurationRejected,
   eachSource((source, snapshot) => sourceState(source, snapshot) === 'suspended', suspended),
@@ -234,6 +236,26 @@ function daemonStopped({ stopped, now }: Snapshot): Problem | undefined {
       operation: 'start it (waybill run, or your service manager); the end of its log shows why it ended.',
     }
   );
+}
+
+function databaseAway({ fleet }: Snapshot): Problem | undefined {
+  if (fleet?.unreachable === undefined) return undefined;
+  return {
+    what: `This shows the last known status: ${fleet.unreachable}.`,
+    lost: 'Nothing is lost while the service keeps its log. Collection waits; delivery ends with the leases.',
+    operation: 'restore the database, or the way to it; the members then continue.',
+    code: 'database_unreachable',
+  };
+}
+
+function shardsUnreported({ fleet, stopped }: Snapshot): Problem | undefined {
+  const found = fleet && !stopped && fleet.unreachable === undefined ? unreported(fleet) : [];
+  if (found.length === 0) return undefined;
+  return {
+    what: `No member reports on ${found.length === 1 ? 'shard' : 'shards'} ${found.join(', ')}.`,
+    lost: 'Nothing is lost while the service keeps its log. The sources of these shards wait for a member.',
+    operation: 'no action in the first minute; then the log of the members names the cause (shard.failed).',
+  };
 }
 
 function collectionPaused({ journal, sinks }: Snapshot): Problem | undefined {

@@ -49,6 +49,7 @@ export function statusJson(snapshot: Snapshot) {
     sinks: snapshot.sinks.map((sink) => sinkJson(sink, snapshot)),
     /** The approximate end of the daemon; null while one runs. */
     stoppedSince: optional(snapshot.stopped?.since),
+    ...(snapshot.fleet && { fleet: { members: snapshot.fleet.members, shards: snapshot.fleet.shards } }),
   };
 }
 

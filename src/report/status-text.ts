@@ -45,7 +45,7 @@ export function statusText(given: Snapshot, { color, tz, width }: StatusTextOpti
   // These lines are wrapped, not cut: their end is the time.
   const forms = snapshot.sources.flatMap(({ id, queryForms = [] }) => queryForms.map((form) => `${id}: ${form}`)).slice(0, waitsMax);
   const waits = [...waitLines(snapshot, tz), ...forms].flatMap((line) => wrapped(line, width, Infinity, '  '));
-  const journal = wrapped(journalLine(snapshot), width, 3, '  ');
+  const journal = [...fleetLine(snapshot), journalLine(snapshot)].flatMap((line) => wrapped(line, width, 3, '  '));
   const notes = snapshot.sinks
     .flatMap((sink) => [...filterLine(sink), ...replayLines(sink), ...stampLine(sink, snapshot), ...witnessLines(sink, snapshot)])
     .slice(0, notesMax);
@@ -223,6 +223,18 @@ function rowsOf<Item extends { readonly id: string }>(
   const more =
     rest.length === 0 ? [] : [`and ${grouped(rest.length)} more, ${unwell === 0 ? 'all healthy' : `${grouped(unwell)} with problems`}`];
   return [...table(columns, shown.map(cells)), ...more];
+}
+
+/** The members of a fleet, and how many shards have no owner. */
+function fleetLine({ fleet }: Snapshot): string[] {
+  if (!fleet) return [];
+  const { members, shards } = fleet;
+  const free = shards.filter(({ owner }) => owner === null).length;
+  const releases = new Set(members.map(({ release }) => release));
+  const mixed = releases.size > 1 ? `, releases ${[...releases].join(' and ')}` : '';
+  return [
+    `FLEET  ${counted(members.length, 'member')}, ${counted(shards.length, 'shard')}${free === 0 ? '' : `, ${free} without an owner`}${mixed}`,
+  ];
 }
 
 function journalLine(snapshot: Snapshot): string {

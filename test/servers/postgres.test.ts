@@ -1,4 +1,5 @@
 /** The journal of a fleet on a real PostgreSQL: tables, fence, leases, and what the next owner finds. */
+import { randomUUID } from 'node:crypto';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -9,6 +10,8 @@ import { openPool } from '../../src/fleet/database.ts';
 import { Member, type OpenShard } from '../../src/fleet/members.ts';
 import { shardsOf } from '../../src/fleet/placements.ts';
 import { Shard } from '../../src/fleet/shard.ts';
+import { requested, serveRequests } from '../../src/fleet/requests.ts';
+import { fleetStatus, publish, type ShardStatus } from '../../src/fleet/status.ts';
 import { setupStatements } from '../../src/fleet/tables.ts';
 import { Journal } from '../../src/journal/journal.ts';
 import type { Entry } from '../../src/model/journal.ts';
@@ -16,6 +19,10 @@ import type { Change } from '../../src/journal/replica/shard-database.ts';
 import { systemClock } from '../../src/time/clock.ts';
 import { contentOf, contentOfCopy, ModelDatabase } from '../support/journal/model-database.ts';
 import { shardIn } from '../support/journal/postgres-content.ts';
+import { notReadyReasons } from '../../src/admin/readiness.ts';
+import { problems } from '../../src/report/advice.ts';
+import { statusText } from '../../src/report/status-text.ts';
+import * as shownAs from '../support/report/snapshots.ts';
 import { pageOf, proven, source, span } from '../support/journal/opening.ts';
 import { base, collected, hour, second } from '../support/records.ts';
 import { noting } from '../support/telemetry/written-events.ts';
@@ -41,7 +48,7 @@ describe.skipIf(postgresMissing !== undefined)('PostgreSQL', () => {
   beforeEach(async () => {
     await pool.query('UPDATE waybill.journals SET lease = NULL, owner = NULL, expires = NULL');
     const states = Object.keys(contentOf(new ModelDatabase().rows)).map((name) => `waybill.${name}`);
-    await pool.query(`TRUNCATE waybill.members, waybill.takes, ${states.join(', ')}`);
+    await pool.query(`TRUNCATE waybill.members, waybill.takes, waybill.statuses, waybill.requests, ${states.join(', ')}`);
   });
 
   const takeOne = async (shard?: number): Promise<Taken> => {
@@ -348,5 +355,72 @@ describe.skipIf(postgresMissing !== undefined)('PostgreSQL', () => {
       await pool.query("UPDATE waybill.placements SET shard = 3 WHERE place = 'tenant-7'");
       expect((await shardsOf(pool, ids)).get('tenant-7')).toBe(3);
     });
+  });
+
+  test('a request that no member takes is withdrawn, and one whose owner ended has an unknown outcome', async () => {
+    const { signal } = new AbortController();
+    let now = 0;
+    const clock = { ...systemClock, monotonic: () => now, sleep: (ms: number) => systemClock.sleep((now += ms) && 1, signal) };
+    await expect(requested(pool, [3], { operation: 'sinks retry', sink: 'siem' }, clock, signal)).rejects.toThrow(
+      'no member owns shard 3; nothing changed',
+    );
+    expect((await pool.query('SELECT 1 FROM waybill.requests')).rows).toEqual([]);
+
+    const former = await takeOne(3);
+    const stop = new AbortController();
+    const { promise: begun, resolve } = Promise.withResolvers<undefined>();
+    const operate = (): Promise<unknown> => {
+      resolve(undefined);
+      return new Promise(() => undefined);
+    };
+    void serveRequests(pool, former, operate, systemClock, stop.signal).catch(() => undefined);
+    const answer = requested(pool, [3], { operation: 'sinks retry', sink: 'siem' }, systemClock, signal);
+    const outcome = expect(answer).rejects.toThrow('its owner ended; it may be carried out');
+    await begun;
+    await release(pool, former);
+    const next = await takeOne(3);
+    void serveRequests(pool, next, () => Promise.reject(new Error('taken again')), systemClock, stop.signal).catch(() => undefined);
+    await outcome;
+    stop.abort();
+  });
+
+  test('a status shows sources whose shard nobody has opened, and keeps none of an owner that lost its lease', async () => {
+    const facts = { version: '1', now: 1_000_000_000, leaseMs, database: 'postgres://waybill@db/audit', configured: ['here', 'elsewhere'] };
+    const all = await take(pool, 'one', [], shards, leaseMs);
+    const [taken, other] = [1, 2].map((shard) => all.find((each) => each.shard === shard)) as [Taken, Taken];
+    for (const each of all.filter(({ shard }) => shard !== 1 && shard !== 2)) await release(pool, each);
+    const status = (records: number, state: string): ShardStatus => ({
+      snapshot: shownAs.snapshot({
+        sources: [shownAs.source({ id: 'here', collected: records })],
+        sinks: [shownAs.sink({ id: 'siem', state, lagEntries: 2, lagSeconds: records, acknowledged: records })],
+      }),
+      windows: [],
+      today: { records, late: 0 },
+    });
+    await publish(pool, taken, status(7, 'active'));
+    // Another member took the shard meanwhile.
+    await publish(pool, { ...taken, lease: randomUUID() }, status(8, 'active'));
+    await publish(pool, other, { ...status(5, 'blocked'), snapshot: { ...status(5, 'blocked').snapshot, sources: [] } });
+    await pool.query(
+      "INSERT INTO waybill.members (name, release, started, seen) VALUES ('one', '1', clock_timestamp(), clock_timestamp())",
+    );
+    const shown = await fleetStatus(pool, facts);
+    expect(shown.sources.map(({ id, collected, trouble }) => [id, collected, trouble])).toEqual([
+      ['elsewhere', 0, 'no member has opened its shard yet'],
+      ['here', 7, undefined],
+    ]);
+    expect(shown.sinks).toMatchObject([{ id: 'siem', state: 'blocked', lagEntries: 4, lagSeconds: 7, acknowledged: 12 }]);
+    expect(shown.fleet?.shards.filter(({ owner }) => owner === 'one').map(({ shard }) => shard)).toEqual([1, 2]);
+    expect(notReadyReasons(shown)).toContain('shard 0: no member reports on it');
+
+    await pool.query("UPDATE waybill.statuses SET at = at - interval '61 s'");
+    const stale = await fleetStatus(pool, facts);
+    expect(stale.sources.map(({ trouble, serverNow }) => [trouble, serverNow])).toEqual([
+      ['no member has opened its shard yet', undefined],
+      ['shard 1: no member has reported on it for 61 s', undefined],
+    ]);
+    expect(problems(stale)[0]?.what).toBe('No member reports on shards 0, 1, 2, 3, 4, 5, 6, 7.');
+    await pool.query('TRUNCATE waybill.members');
+    expect(statusText(await fleetStatus(pool, facts), { color: false, tz: 'UTC', width: 200 })).toMatch(/^DAEMON NOT RUNNING/);
   });
 });

@@ -1,20 +1,10 @@
 /** The data of the status page: `GET /status` with problems first, the newest windows, rates, and the history of one source. Pure. */
-import type { LedgerReportState } from '../../model/ledger-report.ts';
-import type { Snapshot } from '../../model/snapshot.ts';
+import type { PageFacts, ShownWindow, Snapshot } from '../../model/snapshot.ts';
 import type { Micros } from '../../model/time.ts';
 import { WaybillError } from '../../errors/errors.ts';
 import { worstFirst } from '../../report/advice.ts';
 import { statusJson } from '../../report/status-json.ts';
 import type { History } from './history.ts';
-
-interface ShownWindow {
-  readonly from: Micros;
-  readonly to: Micros;
-  readonly state: LedgerReportState;
-  readonly isInDoubt: boolean;
-  readonly records: number;
-  readonly total: number | null;
-}
 
 export interface Overview {
   /** @param source  default the one with the worst problem. @throws WaybillError `usage` when the source does not exist */
@@ -36,12 +26,7 @@ export function windowsWanted(sources: number): number {
   return Math.max(24, Math.min(windowsOfOne, Math.floor(maxWindowsShown / Math.max(1, sources))));
 }
 
-export function overviewOf(
-  given: Snapshot,
-  windows: ReadonlyMap<string, readonly ShownWindow[]>,
-  history: History,
-  today = { records: 0, late: 0 },
-): Overview {
+export function overviewOf(given: Snapshot, windows: PageFacts['windows'], history: History, today = { records: 0, late: 0 }): Overview {
   const snapshot = worstFirst(given);
   const { sources, sinks } = snapshot;
   const common = JSON.stringify(statusWith(snapshot, windows, history, today));
@@ -64,12 +49,7 @@ export function overviewOf(
 }
 
 /** @param today  records of the windows that began since midnight UTC */
-function statusWith(
-  snapshot: Snapshot,
-  windows: ReadonlyMap<string, readonly ShownWindow[]>,
-  history: History,
-  today: { readonly records: number; readonly late: number },
-) {
+function statusWith(snapshot: Snapshot, windows: PageFacts['windows'], history: History, today: PageFacts['today']) {
   const { sources, sinks, ...common } = statusJson(snapshot);
   return {
     ...common,

@@ -1,6 +1,7 @@
 /** `waybill backup`: a verified copy of the state, for a move to another machine. */
 import { systemClock } from '../../time/clock.ts';
 import { backUp } from '../../journal/backup.ts';
+import { WaybillError } from '../../errors/errors.ts';
 import { grouped } from '../../report/format-time.ts';
 import { size } from '../../report/format-size.ts';
 import { defineCommand } from '../command.ts';
@@ -20,6 +21,8 @@ docs/operations.md has the steps, "Move to another machine", and what each sink 
   examples: ['waybill backup --to /backup/waybill', 'waybill backup --data-dir /var/lib/waybill/state --to /mnt/new/state --json'],
   run: async (values, io) => {
     const { settings } = await settingsFor(values, io);
+    if (settings.fleet)
+      throw new WaybillError('usage', 'cannot back up a fleet: its state is in the database; use the backups of PostgreSQL');
     const progress = new Progress(io.stderr);
     const { journal, bytes, seq, chain } = await backUp(settings.dataDir, values.to, {
       clock: systemClock,

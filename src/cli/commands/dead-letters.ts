@@ -13,7 +13,7 @@ import { printJson, printTable, type Io } from '../io.ts';
 import { notFound } from '../not-found.ts';
 import { operation, actor, operationOptions, confirmed, type OperationValues } from '../operation.ts';
 import { jsonOption, text, toggle, type ValuesOf } from '../option.ts';
-import { readState, settingsFor, stateOptions, type StateValues } from '../state-access.ts';
+import { readState, settingsFor, stateOptions, type StatePlace, type StateValues } from '../state-access.ts';
 
 const sinkOption = { sink: text('ID', 'sink; optional when only one has dead letters') };
 const chosenOptions = { ...sinkOption, all: toggle('every stored dead letter') };
@@ -70,15 +70,23 @@ export const command = defineCommand({
   examples: ['waybill dead-letters list', "waybill dead-letters retry --all --sink siem --reason 'mapping fixed, ticket 4711' --yes"],
 });
 
+/** In a fleet, an entry has the number of its shard: `7:1234`. */
+type Listed = DeadLetterRow & { readonly shard?: number };
+
+function entryOf({ shard, seq }: Listed): string {
+  return shard === undefined ? String(seq) : `${shard}:${seq}`;
+}
+
 type ChosenValues = ValuesOf<typeof chosenOptions>;
 
 /** The dead letters of the state. Refuses a sink that neither the state nor the configuration knows. */
 async function stored(
   values: StateValues & { readonly sink: string | undefined },
   io: Io,
-): Promise<{ settings: StateSettings; deadLetters: DeadLetterRow[] }> {
+): Promise<{ settings: StateSettings; deadLetters: Listed[] }> {
   const { settings } = await settingsFor(values, io);
-  const deadLetters = readState(settings, (db) => deadLettersOf(db));
+  const found = await readState(settings, (db, shard) => deadLettersOf(db).map((row) => (shard === undefined ? row : { ...row, shard })));
+  const deadLetters: Listed[] = found.flat();
   const known = [...settings.sinks.map(({ id }) => id), ...deadLetters.map(({ sink }) => sink)];
   if (values.sink !== undefined && !known.includes(values.sink)) throw notFound('sink', values.sink, [...new Set(known)]);
   return { settings, deadLetters };
@@ -89,72 +97,87 @@ async function choose(
   values: ChosenValues & { readonly config: string | undefined },
   io: Io,
   seqs: readonly string[],
-): Promise<{ config: Config; deadLetters: DeadLetterRow[] }> {
+): Promise<{ config: Config; deadLetters: Listed[] }> {
   const { deadLetters } = await stored({ ...values, 'data-dir': undefined }, io);
   const chosen = chosenOf(verb, deadLetters, seqs, values);
   const { config } = await loadConfig(values.config, io.env, { requireSecrets: false });
   return { config, deadLetters: chosen };
 }
 
-function list(deadLetters: readonly DeadLetterRow[], json: boolean, io: Io): void {
+function list(deadLetters: readonly Listed[], json: boolean, io: Io): void {
   if (json) printJson(io, { deadLetters: deadLetters.map(facts) });
   else if (deadLetters.length === 0) io.stdout.write('no dead letters\n');
   else {
     const columns = ['SINK', right('ENTRY'), 'SOURCE', 'RECORD TIME', 'REJECTED', 'CODE', right('ATTEMPTS'), 'STATE'];
-    const rows = deadLetters.map(({ sink, seq, source, time, at, code, attempts, state }) => [
-      ...[sink, String(seq), source, time === undefined ? '-' : rfc3339(time), rfc3339(at), rejectionCode(code), String(attempts), state],
+    const rows = deadLetters.map(({ sink, source, time, at, code, attempts, state, ...row }) => [
+      ...[sink, entryOf({ sink, source, time, at, code, attempts, state, ...row })],
+      ...[source, time === undefined ? '-' : rfc3339(time), rfc3339(at), rejectionCode(code), String(attempts), state],
     ]);
     printTable(io, columns, rows);
   }
 }
 
 /** Without the record, and without the message of the sink, which may quote it. */
-function facts({ sink, seq, source, uid, time, received, at, code, attempts, state }: DeadLetterRow) {
+function facts({ sink, seq, source, uid, time, received, at, code, attempts, state, shard }: Listed) {
   const times = { time: time === undefined ? null : rfc3339(time), received: rfc3339(received), rejected: rfc3339(at) };
-  return { sink, seq, source, uid, ...times, code, attempts, state };
+  return { ...(shard !== undefined && { shard }), sink, seq, source, uid, ...times, code, attempts, state };
 }
 
-function show(config: Pick<StateSettings, 'dataDir'>, deadLetters: readonly DeadLetterRow[], json: boolean, io: Io): number {
-  return readState(config, (db) => {
-    const recordOf = ({ sink, seq }: DeadLetterRow) => recordOfDeadLetter(db, sink, seq)?.toString('utf8');
-    if (json) {
-      const shown = deadLetters.map((each) => ({ ...facts(each), message: each.message, record: recordOf(each) ?? null }));
-      printJson(io, { deadLetters: shown });
-      return 0;
+async function show(place: StatePlace, deadLetters: readonly Listed[], json: boolean, io: Io): Promise<number> {
+  const records = new Map<Listed, string>();
+  await readState(place, (db, shard) => {
+    for (const each of deadLetters.filter((row) => row.shard === shard)) {
+      const record = recordOfDeadLetter(db, each.sink, each.seq);
+      if (record) records.set(each, record.toString('utf8'));
     }
-    for (const deadLetter of deadLetters) {
-      const { sink, seq, at, code, message, attempts } = deadLetter;
-      const record = recordOf(deadLetter);
-      const rejected = `${sink}, entry ${seq}, rejected ${rfc3339(at)} (${counted(attempts, 'attempt')}), ${code}`;
-      if (record === undefined) io.stderr.write(`${rejected}\n  its copy and the message of the sink were discarded\n`);
-      else {
-        io.stderr.write(`${rejected}: ${printable(message)}\n`);
-        io.stdout.write(`${record}\n`);
-      }
-    }
-    return 0;
   });
+  if (json) {
+    const shown = deadLetters.map((each) => ({ ...facts(each), message: each.message, record: records.get(each) ?? null }));
+    printJson(io, { deadLetters: shown });
+    return 0;
+  }
+  for (const deadLetter of deadLetters) {
+    const { sink, at, code, message, attempts } = deadLetter;
+    const record = records.get(deadLetter);
+    const rejected = `${sink}, entry ${entryOf(deadLetter)}, rejected ${rfc3339(at)} (${counted(attempts, 'attempt')}), ${code}`;
+    if (record === undefined) io.stderr.write(`${rejected}\n  its copy and the message of the sink were discarded\n`);
+    else {
+      io.stderr.write(`${rejected}: ${printable(message)}\n`);
+      io.stdout.write(`${record}\n`);
+    }
+  }
+  return 0;
 }
 
-async function retry(config: Config, deadLetters: readonly DeadLetterRow[], values: OperationValues, io: Io): Promise<number> {
+/** The dead letters that one request may name: of one shard, and not too many. */
+function partsOf(all: readonly Listed[]): { readonly shard: number | undefined; readonly part: readonly Listed[] }[] {
+  return [...Map.groupBy(all, ({ shard }) => shard)].flatMap(([shard, own]) =>
+    Array.from({ length: Math.ceil(own.length / maxDeadLetters) }, (_, i) => ({
+      shard,
+      part: own.slice(i * maxDeadLetters, (i + 1) * maxDeadLetters),
+    })),
+  );
+}
+
+async function retry(config: Config, deadLetters: readonly Listed[], values: OperationValues, io: Io): Promise<number> {
   const [first] = deadLetters;
   if (!first) return 0;
   const plan = [`Resends ${counted(deadLetters.length, 'dead letter')} to the sink ${first.sink}`];
   if (!(await confirmed(plan, values, io))) return 1;
   const by = actor(values, io);
-  const results: { seq: number; delivered: boolean; code?: string; message?: string }[] = [];
-  for (let from = 0; from < deadLetters.length; from += maxDeadLetters) {
-    const part = deadLetters.slice(from, from + maxDeadLetters);
+  const results: { shard?: number; seq: number; delivered: boolean; code?: string; message?: string }[] = [];
+  for (const { shard, part } of partsOf(deadLetters)) {
     // The sink may have confirmed some of these during the previous part.
-    const left = readState(config, (db) => part.filter(({ sink, seq }) => isDeadLetter(db, sink, seq)));
-    const seqs = left.map(({ seq }) => seq);
+    const left = await readState(config, (db, at) => part.filter(({ sink, seq }) => at === shard && isDeadLetter(db, sink, seq)));
+    const seqs = left.flat().map(({ seq }) => seq);
     const answer =
       seqs.length === 0
         ? undefined
-        : await operation(config, { operation: 'dead-letters retry', sink: first.sink, seqs, ...by }, io.signal);
+        : await operation(config, { operation: 'dead-letters retry', sink: first.sink, seqs, ...by }, io.signal, { shard });
     for (const { seq } of part) {
+      const at = { ...(shard !== undefined && { shard }), seq };
       const refusal = answer?.result.sent?.rejected.find((each) => each.seq === seq);
-      results.push(refusal ? { seq, delivered: false, code: refusal.code, message: refusal.message } : { seq, delivered: true });
+      results.push(refusal ? { ...at, delivered: false, code: refusal.code, message: refusal.message } : { ...at, delivered: true });
       if (!values.json && refusal) io.stderr.write(`entry ${seq} was rejected again, ${refusal.code}: ${printable(refusal.message)}\n`);
     }
   }
@@ -167,30 +190,24 @@ async function retry(config: Config, deadLetters: readonly DeadLetterRow[], valu
   return rejected === 0 ? 0 : 1;
 }
 
-async function discard(config: Config, deadLetters: readonly DeadLetterRow[], values: OperationValues, io: Io): Promise<number> {
+async function discard(config: Config, deadLetters: readonly Listed[], values: OperationValues, io: Io): Promise<number> {
   const [first] = deadLetters;
   if (!first) return 0;
   const plan = [
     `Deletes permanently the copies of ${counted(deadLetters.length, 'record')} that the sink ${first.sink} rejected; keeps the errors`,
   ];
   if (!(await confirmed(plan, values, io))) return 1;
-  const seqs = deadLetters.map(({ seq }) => seq);
-  for (let from = 0; from < seqs.length; from += maxDeadLetters) {
-    const part = seqs.slice(from, from + maxDeadLetters);
-    await operation(config, { operation: 'dead-letters discard', sink: first.sink, seqs: part, ...actor(values, io) }, io.signal);
+  for (const { shard, part } of partsOf(deadLetters)) {
+    const seqs = part.map(({ seq }) => seq);
+    await operation(config, { operation: 'dead-letters discard', sink: first.sink, seqs, ...actor(values, io) }, io.signal, { shard });
   }
-  if (values.json) printJson(io, { sink: first.sink, discarded: seqs });
+  if (values.json) printJson(io, { sink: first.sink, discarded: deadLetters.map(({ seq }) => seq) });
   else io.stdout.write('done\n');
   return 0;
 }
 
 /** The dead letters of one sink that the arguments select; `show` includes discarded ones. */
-function chosenOf(
-  verb: string,
-  deadLetters: readonly DeadLetterRow[],
-  seqs: readonly string[],
-  { sink: onlySink, all }: ChosenValues,
-): DeadLetterRow[] {
+function chosenOf(verb: string, deadLetters: readonly Listed[], seqs: readonly string[], { sink: onlySink, all }: ChosenValues): Listed[] {
   const able = deadLetters.filter(
     ({ state, sink }) => (verb === 'show' || state === 'stored') && (onlySink === undefined || sink === onlySink),
   );
@@ -204,7 +221,7 @@ function chosenOf(
     return able;
   }
   return seqs.map((given) => {
-    const found = /^[0-9]{1,15}$/.test(given) ? able.find(({ seq }) => seq === Number(given)) : undefined;
+    const found = able.find((each) => entryOf(each) === given);
     if (!found) throw new WaybillError('usage', `cannot find the dead letter "${given}"; see waybill dead-letters list`);
     return found;
   });

@@ -5,6 +5,7 @@ import type { StateSettings } from '../../config/state-settings.ts';
 import { parseInstant } from '../../settings/units.ts';
 import { WaybillError } from '../../errors/errors.ts';
 import { gapsOf, type GapLists, type ListedWindow } from '../../journal/queries/gaps.ts';
+import { storedSources } from '../../journal/queries/stored.ts';
 import { counted } from '../../report/format-time.ts';
 import { adminOptions, adminServer } from '../admin-client.ts';
 import { defineCommand, subcommand } from '../command.ts';
@@ -12,7 +13,7 @@ import { printJson, printTable, readInput, type Io } from '../io.ts';
 import { assertKnownSource } from '../not-found.ts';
 import { operation, actor, operationOptions, confirmed, type OperationValues } from '../operation.ts';
 import { jsonOption, required, text, toggle, type ValuesOf } from '../option.ts';
-import { readState, settingsFor, stateOptions } from '../state-access.ts';
+import { readState, settingsFor, stateOptions, type StatePlace } from '../state-access.ts';
 
 const source = { source: text('ID', 'only this source') };
 const listOptions = { ...source, ...jsonOption, ...stateOptions, ...adminOptions };
@@ -74,7 +75,7 @@ async function choose(
   given: readonly string[],
 ): Promise<{ config: Config; gaps: ListedWindow[] }> {
   const { config } = await loadConfig(file, io.env, { requireSecrets: false });
-  return { config, gaps: chosen(verb, localGaps(config, id), given, all) };
+  return { config, gaps: chosen(verb, await localGaps(config, id), given, all) };
 }
 
 async function change(
@@ -142,7 +143,7 @@ async function list(values: ValuesOf<typeof listOptions>, io: Io): Promise<numbe
   const server = adminServer(values, io.env);
   const lists = server
     ? await server.get<GapLists>('/gaps', { gaps: 'objects', inDoubt: 'objects', accepted: 'objects' }, { source: id })
-    : localGaps((await settingsFor(values, io)).settings, id);
+    : await localGaps((await settingsFor(values, io)).settings, id);
   const states = { gap: lists.gaps, 'in doubt': lists.inDoubt, accepted: lists.accepted };
   const rows = Object.entries(states).flatMap(([state, windows]) =>
     windows.map((each) => [each.source, each.from, each.to, state, each.nextTry ?? '-', reasonText(each)]),
@@ -155,11 +156,13 @@ async function list(values: ValuesOf<typeof listOptions>, io: Io): Promise<numbe
   return 0;
 }
 
-function localGaps(settings: Pick<StateSettings, 'dataDir' | 'sources'>, id: string | undefined): GapLists {
-  return readState(settings, (db) => {
-    assertKnownSource(id, settings, db);
-    return gapsOf(db, id);
-  });
+async function localGaps(settings: StatePlace & Pick<StateSettings, 'sources'>, id: string | undefined): Promise<GapLists> {
+  const found = await readState(settings, (db) => ({ stored: storedSources(db), lists: gapsOf(db, id) }));
+  const stored = found.flatMap((each) => each.stored);
+  assertKnownSource(id, settings, stored);
+  const all = (list: keyof GapLists): ListedWindow[] =>
+    found.flatMap(({ lists }) => lists[list]).toSorted((one, other) => one.source.localeCompare(other.source, 'en'));
+  return { gaps: all('gaps'), inDoubt: all('inDoubt'), accepted: all('accepted') };
 }
 
 /** The code first, as docs/operations.md lists it; then the message, or both counts. */

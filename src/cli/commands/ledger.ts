@@ -4,8 +4,8 @@ import { systemClock } from '../../time/clock.ts';
 import { reportSettings, serviceWords } from '../../config/report-settings.ts';
 import { WaybillError, messageOf } from '../../errors/errors.ts';
 import { printable } from '../../errors/escape.ts';
-import { openLedgerReport } from '../../journal/queries/ledger.ts';
-import { openReadOnly } from '../../journal/state.ts';
+import { joinedReadings, openLedgerReport } from '../../journal/queries/ledger.ts';
+import { storedSources } from '../../journal/queries/stored.ts';
 import { ledgerDocument, zoneOfWords } from '../../report/ledger/document.ts';
 import { gathered, joined } from '../../report/chunks.ts';
 import { rfc3339 } from '../../report/format-time.ts';
@@ -21,7 +21,7 @@ import { ledgerText } from '../../report/ledger/text.ts';
 import { localSnapshot } from '../snapshot.ts';
 import { assertKnownSource } from '../not-found.ts';
 import { choice, text, timeOptions, toggle, withDefault, type ValuesOf } from '../option.ts';
-import { settingsFor, stateOptions, type StateValues } from '../state-access.ts';
+import { openStates, settingsFor, stateOptions, type StateValues } from '../state-access.ts';
 import { assertForward, parsePeriod, parseZone } from '../../settings/period.ts';
 
 const units = ['window', 'day', 'month'] as const;
@@ -129,9 +129,16 @@ async function openReport(values: StateValues & AdminValues, period: Period, tz:
   const { settings } = known;
   const present = presentOf(await localSnapshot(known));
   using opened = new DisposableStack();
-  const db = opened.adopt(openReadOnly(settings.dataDir), (each) => each.close());
-  assertKnownSource(period.source, settings, db);
-  const reading = opened.use(openLedgerReport(db, { ...period, ...reportSettings(settings) }));
+  const { states } = opened.use(await openStates(settings));
+  const stored = states.flatMap(({ db }) => storedSources(db));
+  assertKnownSource(period.source, settings, stored);
+  const { configured, ...others } = reportSettings(settings);
+  // Sources without a row in any shard count once.
+  const unbegun = new Map([...configured].filter(([id]) => !stored.some((source) => source.id === id)));
+  const readings = states.map(({ db }, i) =>
+    opened.use(openLedgerReport(db, { ...period, ...others, configured: i === 0 ? unbegun : new Map() })),
+  );
+  const reading = joinedReadings(readings);
   const { report, found } = assessed(reading, period, present, tz);
   const kept = opened.move();
   return { report, windows: found.windows, services: serviceWords(settings), [Symbol.dispose]: () => kept.dispose() };

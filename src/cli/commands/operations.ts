@@ -44,7 +44,10 @@ async function operations(values: Values, io: Io): Promise<readonly OperationIte
     return (await server.get<{ readonly operations: readonly OperationItem[] }>('/operations', { operations: 'objects' }, period))
       .operations;
   }
-  return readState((await settingsFor(values, io)).settings, (db) => operationList(db, from ?? 0, to ?? Number.MAX_SAFE_INTEGER));
+  const { settings } = await settingsFor(values, io);
+  const found = await readState(settings, (db) => operationList(db, from ?? 0, to ?? Number.MAX_SAFE_INTEGER));
+  // Of one state, they are in the order in which they were stored.
+  return found.length === 1 ? found.flat() : found.flat().toSorted((one, other) => (one.at < other.at ? -1 : 1));
 }
 
 function printOperations(found: readonly OperationItem[], io: Io): void {

@@ -78,8 +78,13 @@ async function run(values: Values, io: Io): Promise<number> {
     config,
     { operation: 'replay', sink: sink.id, ...(archive !== undefined && { archive }), ...range, ...actor(values, io) },
     io.signal,
-    (replay) => progress.showLine(progressText(sink.id, replay)),
+    { progress: (replay) => progress.showLine(progressText(sink.id, replay)) },
   );
+  if (config.fleet) {
+    if (values.json) printJson(io, { sink: sink.id, began: true });
+    else io.stdout.write(`the owners of the shards send again to ${sink.id}; see waybill status\n`);
+    return 0;
+  }
   const done = daemon && result.replay ? await watch(config, sink.id, result.replay, progress, io) : result.replay;
   if (done) progress.end();
   // Without a daemon, nothing waits for an archive that has no checkpoint yet.
@@ -98,7 +103,7 @@ async function run(values: Values, io: Io): Promise<number> {
 
 async function cancel(values: ValuesOf<typeof cancelOptions>, io: Io): Promise<number> {
   const { config } = await loadConfig(values.config, io.env, { requireSecrets: false });
-  const { id } = byId('sink', readState(config, sinksOf), values.sink);
+  const { id } = byId('sink', (await readState(config, sinksOf)).flat(), values.sink);
   const plan = [`Ends the replay to the sink ${id}; what was sent stays there`];
   if (!(await confirmed(plan, values, io))) return 1;
   await operation(config, { operation: 'replay cancel', sink: id, ...actor(values, io) }, io.signal);

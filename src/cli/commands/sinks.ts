@@ -17,6 +17,7 @@ import { printJson, printTable, type Io } from '../io.ts';
 import { byId } from '../not-found.ts';
 import { operation, actor, operationOptions, confirmed, type OperationValues } from '../operation.ts';
 import { choice, jsonOption, parsed, required, text, withDefault } from '../option.ts';
+import { snapshotOfFleet } from '../snapshot.ts';
 import { readState, settingsFor, stateOptions, type StateValues } from '../state-access.ts';
 
 const sinkOption = { sink: required(text('ID', 'sink')) };
@@ -76,19 +77,21 @@ function countOf(given: string): number | undefined {
 
 async function listSinks(values: StateValues & { readonly json: boolean }, io: Io): Promise<number> {
   const { settings } = await settingsFor(values, io);
-  list(settings, readState(settings, sinksOf), await liveSnapshot(settings.dataDir), values.json, io);
+  const known = await readState(settings, (db, shard) => sinksOf(db).map((sink) => ({ ...sink, shard })));
+  const live = settings.fleet ? await snapshotOfFleet(settings) : await liveSnapshot(settings.dataDir);
+  list(settings, known.flat(), live?.stopped ? undefined : live, values.json, io);
   return 0;
 }
 
 async function configuredSink(values: Values, io: Io): Promise<{ config: Config; sink: KnownSink }> {
   const { config } = await loadConfig(values.config, io.env, { requireSecrets: false });
-  return { config, sink: byId('sink', readState(config, sinksOf), values.sink) };
+  return { config, sink: byId('sink', (await readState(config, sinksOf)).flat(), values.sink) };
 }
 
 /** @param live  undefined: no daemon runs */
 function list(
   { sinks }: Pick<StateSettings, 'sinks'>,
-  known: readonly KnownSink[],
+  known: readonly (KnownSink & { readonly shard: number | undefined })[],
   live: Snapshot | undefined,
   json: boolean,
   io: Io,
@@ -101,8 +104,9 @@ function list(
   if (json) {
     const listed = known
       .map((sink) => ({ ...sink, state: stateOf(sink) }))
-      .map(({ id, type, state, destination, acknowledged, lag, lagRecords, deadLetters, since, orders }) => ({
+      .map(({ id, shard, type, state, destination, acknowledged, lag, lagRecords, deadLetters, since, orders }) => ({
         id,
+        shard,
         type,
         state,
         configured: isConfigured(id),
@@ -119,8 +123,13 @@ function list(
   } else if (known.length === 0) io.stdout.write('no sinks: the daemon has not run yet\n');
   else {
     const numbers = [right('ENTRY'), right('LAG'), right('DEAD LETTERS')];
-    const rows = known.map(({ id, type, state, destination, acknowledged, lag, deadLetters, since, orders }) => [
-      ...[id, type, orders.adopt === true ? `${state}, adoption pending` : state, isConfigured(id) ? 'yes' : 'no'],
+    const rows = known.map(({ id, shard, type, state, destination, acknowledged, lag, deadLetters, since, orders }) => [
+      ...[
+        shard === undefined ? id : `${id}, shard ${shard}`,
+        type,
+        orders.adopt === true ? `${state}, adoption pending` : state,
+        isConfigured(id) ? 'yes' : 'no',
+      ],
       ...[since === 0 ? 'the start' : rfc3339(since), String(acknowledged), grouped(lag), grouped(deadLetters), destination],
     ]);
     printTable(io, ['SINK', 'TYPE', 'STATE', 'CONFIGURED', 'SINCE', ...numbers, 'DESTINATION'], rows);

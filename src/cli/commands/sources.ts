@@ -47,7 +47,7 @@ keeps its ledger and its uids, and every proven window is counted once more.`,
 
 async function list(values: StateValues & { readonly json: boolean }, io: Io): Promise<number> {
   const { settings } = await settingsFor(values, io);
-  const known = readState(settings, sourcesOf);
+  const known = (await readState(settings, sourcesOf)).flat();
   const isConfigured = (id: string): boolean => settings.sources.some((source) => source.id === id);
   if (values.json) {
     const sources = known.map(({ id, state, startsAt, closedUntil, records, ...times }) => {
@@ -78,7 +78,7 @@ async function retry(values: OperationValues & { readonly source: string }, io: 
 
 async function retire(values: OperationValues & { readonly source: string }, io: Io): Promise<number> {
   const { config } = await loadConfig(values.config, io.env, { requireSecrets: false });
-  const found = byId('source', readState(config, sourcesOf), values.source);
+  const found = byId('source', (await readState(config, sourcesOf)).flat(), values.source);
   if (config.sources.some(({ id }) => id === found.id))
     throw new WaybillError('usage', `cannot retire the source "${found.id}": it is configured; remove it from the configuration first`);
   const plan = [`Retires the source ${found.id}; its ledger ends at ${rfc3339(found.closedUntil)} and is kept`];
@@ -92,7 +92,7 @@ async function move(values: OperationValues & { readonly source: string; readonl
   const { config } = await loadConfig(values.config, io.env, { requireSecrets: false });
   const settings = byId('source', config.sources, values.source);
   const { id } = settings;
-  const { destination: before } = byId('source', readState(config, storedSources), id);
+  const { destination: before } = byId('source', (await readState(config, storedSources)).flat(), id);
   const destination = destinationOf(settings);
   const plan = [
     `Moves the source ${id} from "${before ?? 'unknown'}" to "${destination}"`,

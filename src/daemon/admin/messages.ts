@@ -13,8 +13,8 @@ export interface Reported {
 }
 
 export interface AdminThreadData extends Reported {
-  /** The state directory. */
-  readonly state: string;
+  /** The state directory; undefined: the state of a fleet is in its database. */
+  readonly state: string | undefined;
   readonly version: string;
   /** The main thread writes it, at the indexes of `pulse`. */
   readonly pulse: Int32Array;

@@ -36,7 +36,7 @@ const data = workerData as AdminThreadData;
 let reported: Reported = data;
 const clock = systemClock;
 const open: Admin[] = [];
-const state = new StateReader(data.state);
+const state = data.state === undefined ? undefined : new StateReader(data.state);
 const ended = new AbortController();
 
 /**
@@ -82,7 +82,7 @@ const snapshot = (): Promise<Snapshot | undefined> => inTime(daemon.snapshot());
 /** Reads the coverage in this thread: its cost grows with the ledger. */
 async function status(read = snapshot): Promise<Snapshot | undefined> {
   const known = await read();
-  return known && state.read((db) => withCoverage(db, known, reported.settings));
+  return state && known ? state.read((db) => withCoverage(db, known, reported.settings)) : known;
 }
 const metrics = (): Promise<string> => inTime(daemon.metricsText());
 const token = (name: TokenName) => ({ read: cached(() => inTime(daemon.token(name))) });
@@ -136,9 +136,21 @@ const sources = {
   clock,
 } satisfies Partial<AdminSources>;
 
+function noReport(): never {
+  throw new WaybillError(
+    'usage',
+    'cannot create the report: a member has no state of its own; waybill ledger, gaps and operations read the database',
+  );
+}
+
 /** The routes that read a snapshot. */
 function reading(read: typeof snapshot) {
-  return { ...adminReports(reports, { ...data, reported: () => reported, snapshot: read, clock }), snapshot: read };
+  return {
+    ...(data.state === undefined
+      ? { ledger: noReport, gaps: noReport, operations: noReport }
+      : adminReports(reports, { ...data, state: data.state, reported: () => reported, snapshot: read, clock })),
+    snapshot: read,
+  };
 }
 
 async function listen(requested: Listen): Promise<readonly string[]> {
@@ -174,7 +186,7 @@ async function listen(requested: Listen): Promise<readonly string[]> {
 async function close(): Promise<void> {
   ended.abort();
   for (const admin of open) await admin[Symbol.asyncDispose]();
-  state[Symbol.dispose]();
+  state?.[Symbol.dispose]();
   parentPort?.close();
 }
 

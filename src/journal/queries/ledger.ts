@@ -73,6 +73,19 @@ export function openLedgerReport(db: Database, query: ReportQuery = {}): LedgerR
   }
 }
 
+/** The readings of the shards of a fleet, which have different sources, as one. The caller disposes of them. */
+export function joinedReadings(readings: readonly LedgerReading[]): Omit<LedgerReading, keyof Disposable> {
+  const [first] = readings;
+  if (!first) throw new RangeError('there is no reading');
+  if (readings.length === 1) return first;
+  return {
+    ...first,
+    sources: readings.flatMap(({ sources }) => sources).toSorted((one, other) => (one.id < other.id ? -1 : 1)),
+    operations: readings.flatMap((reading) => reading.operations).toSorted((one, other) => (one.at < other.at ? -1 : 1)),
+    coverage: new Map(readings.flatMap(({ coverage }) => [...coverage])),
+  };
+}
+
 function reportOf(db: Database, query: ReportQuery, copy: WindowCopy): Omit<LedgerReading, keyof Disposable> {
   const sinks = owingSinks(db);
   const losses = new Losses(db);

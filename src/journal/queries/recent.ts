@@ -1,27 +1,16 @@
 /** Small reads for the status page: the newest windows of a source, and the progress of all sources and sinks. Their cost does not grow with the ledger. */
 import type { Database } from 'better-sqlite3';
-import type { LedgerReportState } from '../../model/ledger-report.ts';
+import type { ShownWindow } from '../../model/snapshot.ts';
 import type { Micros } from '../../model/time.ts';
 import { suspendedTogether } from './suspensions.ts';
 import { stateOf, withDoubt } from './window-groups.ts';
 import type { WindowDbRow } from '../window-rows.ts';
 import { lagSeconds, sinkRows, sourceRows } from './snapshot.ts';
 
-interface RecentWindow {
-  readonly from: Micros;
-  readonly to: Micros;
-  readonly state: LedgerReportState;
-  /** A later count or a suspension disagrees with the proof. */
-  readonly isInDoubt: boolean;
-  readonly records: number;
-  /** The count of the service, with the padding of the window; null without a proof. */
-  readonly total: number | null;
-}
-
 type RecentDbRow = Pick<WindowDbRow, 'from_us' | 'to_us' | 'state' | 'records' | 'total' | 'next_us' | 'reason'>;
 
 /** By source, the newest windows, oldest first. */
-export function recentWindows(db: Database, maxWindows: number): ReadonlyMap<string, readonly RecentWindow[]> {
+export function recentWindows(db: Database, maxWindows: number): ReadonlyMap<string, readonly ShownWindow[]> {
   const newest = db.prepare<[number, number], RecentDbRow>(
     'SELECT from_us, to_us, state, records, total, next_us, reason FROM windows WHERE source = ? ORDER BY from_us DESC LIMIT ?',
   );
@@ -29,7 +18,7 @@ export function recentWindows(db: Database, maxWindows: number): ReadonlyMap<str
   return new Map(
     sourceRows(db).map(({ n, id }) => {
       const doubted = suspended.get(id) ?? new Set();
-      const windows = newest.all(n, maxWindows).map((row): RecentWindow => ({
+      const windows = newest.all(n, maxWindows).map((row): ShownWindow => ({
         from: row.from_us,
         to: row.to_us,
         state: stateOf(row),
@@ -52,7 +41,7 @@ export function recordsSince(db: Database, since: Micros): { readonly records: n
   return { records: sum('records'), late: sum('late') };
 }
 
-interface Progress {
+export interface Progress {
   readonly at: Micros;
   readonly sources: ReadonlyMap<string, { readonly frontier: Micros; readonly collected: number }>;
   /** Without retired ones. */

@@ -1,10 +1,11 @@
 /** Fills the working copy of a shard from the database when its owner takes it over. */
-import type { Database } from 'better-sqlite3';
+import Database from 'better-sqlite3';
+import { schemaOfState } from '../schema.ts';
 import { tablesOf } from './capture.ts';
 import type { ShardDatabase } from './shard-database.ts';
 
 /** Replaces the rows of `db`, a new state, by those of the database. @returns false if the database has no journal: `db` is unchanged */
-export async function loadRows(db: Database, database: Pick<ShardDatabase, 'load'>): Promise<boolean> {
+export async function loadRows(db: Database.Database, database: Pick<ShardDatabase, 'load'>): Promise<boolean> {
   const tables = new Map(tablesOf(db).map((table) => [table.name, table]));
   let isLoaded = false;
   db.exec('BEGIN IMMEDIATE');
@@ -19,4 +20,13 @@ export async function loadRows(db: Database, database: Pick<ShardDatabase, 'load
   }
   db.exec('COMMIT');
   return isLoaded;
+}
+
+/** A copy of a shard in memory for a reader, without the large columns. @returns undefined if the shard has no journal yet */
+export async function copyOf(database: Pick<ShardDatabase, 'load'>): Promise<Database.Database | undefined> {
+  const db = new Database(':memory:');
+  db.exec(schemaOfState());
+  if (await loadRows(db, database)) return db;
+  db.close();
+  return undefined;
 }

@@ -16,7 +16,7 @@ import { operation, actor, operationOptions, confirmed } from '../../operation.t
 import { estimate, estimateText, watch, type Estimate } from './watch.ts';
 import { printJson, printTable, type Io } from '../../io.ts';
 import { jsonOption, parsed, text, toggle, type ValuesOf } from '../../option.ts';
-import { readState, settingsFor, stateOptions } from '../../state-access.ts';
+import { readState, settingsFor, stateOptions, type StatePlace } from '../../state-access.ts';
 import { assertForward, parseTime } from '../../../settings/period.ts';
 
 const sourceOption = { source: text('ID', 'source') };
@@ -81,7 +81,7 @@ async function add(values: ValuesOf<typeof addOptions>, io: Io): Promise<number>
   const to = wholeSecond(values.to === undefined ? now : parseTime(values.to, '--to', now, true), true);
   assertForward('add history', from, to, values);
 
-  const { parts, bytesPerRecord } = partsOf(config, source.id, { from, to });
+  const { parts, bytesPerRecord } = await partsOf(config, source.id, { from, to });
   if (parts.length === 0) {
     if (values.json) io.stdout.write(`${JSON.stringify({ added: [] })}\n`);
     else io.stdout.write(`nothing to add: the ledger of ${source.id} covers ${spanText({ from, to })}\n`);
@@ -121,7 +121,8 @@ async function add(values: ValuesOf<typeof addOptions>, io: Io): Promise<number>
   const ranges = result.added ?? [];
   if (values.json) io.stdout.write(`${JSON.stringify({ added: ranges.map(jsonOf) })}\n`);
   if (!daemon) io.stderr.write('no daemon runs; the next daemon reads the period\n');
-  if (!daemon || values['no-wait'] || ranges.length === 0) return 0;
+  // Another process reads it: waybill status shows its progress.
+  if (config.fleet || !daemon || values['no-wait'] || ranges.length === 0) return 0;
   return watch(config, source.id, ranges, io);
 }
 
@@ -146,18 +147,16 @@ async function count(settings: SourceConfig, config: Config, parts: readonly Win
   return records;
 }
 
-function partsOf(config: Config, id: string, span: Window): { parts: Window[]; bytesPerRecord: number | undefined } {
-  return readState(config, (db) => {
-    const parts = uncoveredOf(db, id, span);
-    if (!parts) throw new WaybillError('usage', `cannot add history to "${id}": its ledger has not started; check that the daemon runs`);
-    return { parts, bytesPerRecord: bytesPerRecord(db) };
-  });
+async function partsOf(config: Config, id: string, span: Window): Promise<{ parts: Window[]; bytesPerRecord: number | undefined }> {
+  const found = await readState(config, (db) => ({ parts: uncoveredOf(db, id, span), bytesPerRecord: bytesPerRecord(db) }));
+  for (const { parts, ...others } of found) if (parts) return { parts, ...others };
+  throw new WaybillError('usage', `cannot add history to "${id}": its ledger has not started; check that the daemon runs`);
 }
 
-function list(config: { readonly dataDir: string }, values: { source?: string | undefined; all: boolean; json: boolean }, io: Io): number {
-  const found = readState(config, (db) => backfillsOf(db, values.all)).filter(
-    ({ source }) => values.source === undefined || source === values.source,
-  );
+async function list(place: StatePlace, values: { source?: string | undefined; all: boolean; json: boolean }, io: Io): Promise<number> {
+  const found = (await readState(place, (db) => backfillsOf(db, values.all)))
+    .flat()
+    .filter(({ source }) => values.source === undefined || source === values.source);
   if (values.json) printJson(io, { backfills: found.map((each) => ({ source: each.source, ...progressJson(each) })) });
   else if (found.length === 0) io.stdout.write('no backfills\n');
   else {
@@ -172,7 +171,7 @@ type Change = 'pause' | 'resume' | 'cancel';
 async function change(verb: Change, values: ValuesOf<typeof changeOptions>, io: Io): Promise<number> {
   const { config } = await loadConfig(values.config, io.env, { requireSecrets: false });
   const from = values.from === undefined ? undefined : parseTime(values.from, '--from', systemClock.now() * 1000, false);
-  const unfinished = readState(config, (db) => backfillsOf(db, false));
+  const unfinished = (await readState(config, (db) => backfillsOf(db, false))).flat();
   const all = unfinished.filter(({ source }) => values.source === undefined || source === values.source);
   const found = all.filter((each) => from === undefined || each.from === from);
   const [chosen, second] = found;

@@ -66,7 +66,7 @@ export async function watch(config: Config, source: string, ranges: readonly Win
   const speed = new Speed();
   try {
     for (;;) {
-      const found = progressOf(config, source, ranges);
+      const found = await progressOf(config, source, ranges);
       const whole = sumOf(found, speed.of(found, systemClock.monotonic()));
       if (found.every(({ state }) => state === 'done')) {
         progress.end();
@@ -89,8 +89,8 @@ export async function watch(config: Config, source: string, ranges: readonly Win
   }
 }
 
-function progressOf(config: Config, source: string, ranges: readonly Window[]): BackfillProgress[] {
-  const all = readState(config, (db) => backfillsOf(db, true)).filter((each) => each.source === source);
+async function progressOf(config: Config, source: string, ranges: readonly Window[]): Promise<BackfillProgress[]> {
+  const all = (await readState(config, (db) => backfillsOf(db, true))).flat().filter((each) => each.source === source);
   // A range that was cancelled before its first window no longer exists.
   return ranges.flatMap(({ from }) => all.find((each) => each.from === from) ?? []);
 }

@@ -89,6 +89,7 @@ setup kafka prints the topics and ACLs that a cluster administrator creates for 
           parsed('N', 'number of journals that the members share; default 16', 'a whole number from 1 to 1000', shardsOf),
           '16',
         ),
+        reader: text('USER', 'user of the database that may read: for status and reports'),
         print: shared.print,
         ...configOption,
         ...confirmOption,

@@ -12,6 +12,7 @@ const timeoutMs = 30_000;
 interface SetupValues {
   readonly config: string | undefined;
   readonly shards: number;
+  readonly reader: string | undefined;
   readonly print: boolean;
   readonly yes: boolean;
 }
@@ -21,7 +22,7 @@ export async function setup(values: SetupValues, io: Io): Promise<number> {
   const { fleet } = config;
   if (!fleet) throw new WaybillError('usage', 'cannot set up a database: the configuration has no "fleet"');
   const user = decodeURIComponent(new URL(fleet.database).username);
-  const statements = [...setupStatements(values.shards), ...rightsOf(user)];
+  const statements = [...setupStatements(values.shards), ...rightsOf(user, values.reader)];
   if (values.print) {
     io.stdout.write(`BEGIN;\n${statements.join(';\n')};\nCOMMIT;\n`);
     return 0;
