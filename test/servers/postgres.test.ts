@@ -6,13 +6,14 @@ import { join } from 'node:path';
 import type pg from 'pg';
 import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import { Lease, release, renew, take, type Taken } from '../../src/fleet/lease.ts';
+import { databaseFindings } from '../../src/fleet/check.ts';
 import { openPool } from '../../src/fleet/database.ts';
 import { Member, type OpenShard } from '../../src/fleet/members.ts';
 import { shardsOf } from '../../src/fleet/placements.ts';
 import { Shard } from '../../src/fleet/shard.ts';
 import { requested, serveRequests } from '../../src/fleet/requests.ts';
 import { fleetStatus, publish, type ShardStatus } from '../../src/fleet/status.ts';
-import { setupStatements } from '../../src/fleet/tables.ts';
+import { rightsOf, setupStatements } from '../../src/fleet/tables.ts';
 import { Journal } from '../../src/journal/journal.ts';
 import type { Entry } from '../../src/model/journal.ts';
 import type { Change } from '../../src/journal/replica/shard-database.ts';
@@ -355,6 +356,52 @@ describe.skipIf(postgresMissing !== undefined)('PostgreSQL', () => {
       await pool.query("UPDATE waybill.placements SET shard = 3 WHERE place = 'tenant-7'");
       expect((await shardsOf(pool, ids)).get('tenant-7')).toBe(3);
     });
+  });
+
+  test('check refuses what makes a commit untrue, and warns where a fail-over loses some', async () => {
+    const found = async (): Promise<string[]> => {
+      const fresh = openPool({ connectionString: server.url }, 10_000);
+      const findings = await databaseFindings(fresh, systemClock).finally(() => fresh.end());
+      return findings.map(({ level, message }) => `${level}: ${message}`);
+    };
+    expect(await found()).toEqual([
+      expect.stringMatching(/^ok: PostgreSQL 1\d.*, 8 shards, 40 connections/),
+      expect.stringMatching(/^ok: a commit takes [\d.]+ ms .* at most \d+ commits a second/),
+    ]);
+    const replicated = {
+      query: async (sql: string) => {
+        const { rows } = await pool.query<object>(sql);
+        return { rows: rows.map((row) => ('standbys' in row ? { ...row, standbys: 1 } : row)) };
+      },
+    } as unknown as pg.Pool;
+    expect((await databaseFindings(replicated, systemClock)).at(-1)).toEqual({
+      level: 'warning',
+      message: expect.stringContaining('synchronous_standby_names is empty, and there is a standby') as string,
+    });
+    for (const [name, value, expected] of [
+      ['fsync', 'off', /^error: fsync is off/],
+      ['synchronous_commit', 'off', /^error: synchronous_commit is off/],
+      ['default_transaction_isolation', "'repeatable read'", /^error: default_transaction_isolation is "repeatable read"/],
+      ['default_transaction_read_only', 'on', /^error: the server is read-only/],
+    ] as const) {
+      await pool.query(`ALTER SYSTEM SET ${name} = ${value}`);
+      await pool.query('SELECT pg_reload_conf()');
+      try {
+        await expect.poll(found, { timeout: 10_000 }).toEqual([expect.stringMatching(expected)]);
+      } finally {
+        await pool.query(`SET default_transaction_read_only = off; ALTER SYSTEM RESET ${name}`).catch(() => undefined);
+        await pool.query(`ALTER SYSTEM RESET ${name}`);
+        await pool.query('SELECT pg_reload_conf()');
+      }
+    }
+    await pool.query('CREATE ROLE outsider LOGIN');
+    const outsider = openPool({ connectionString: server.url.replace('postgres@', 'outsider@') }, 10_000);
+    await expect(databaseFindings(outsider, systemClock)).rejects.toMatchObject({ code: 'database_refused' });
+    for (const statement of rightsOf('member', 'outsider').filter((each) => each.includes('outsider'))) await pool.query(statement);
+    expect(await databaseFindings(outsider, systemClock)).toEqual([
+      { level: 'error', message: expect.stringContaining('may not write') as string },
+    ]);
+    await outsider.end();
   });
 
   test('a request that no member takes is withdrawn, and one whose owner ended has an unknown outcome', async () => {

@@ -5,6 +5,7 @@ import { Requester } from '../../../collect/requester.ts';
 import { contradictionsNow, misread } from '../../../collect/contradictions.ts';
 import { handCount } from '../../../collect/hand-count.ts';
 import { loadConfig, type Config, type SourceConfig } from '../../../config/load.ts';
+import { databaseFindings } from '../../../fleet/check.ts';
 import { openSource } from '../../../daemon/open-source.ts';
 import { sinkContext } from '../../../daemon/open-sink.ts';
 import { silentLog } from '../../../telemetry/discard.ts';
@@ -30,6 +31,7 @@ import { knownState, writableLines, type Line } from './state.ts';
 import { defineCommand } from '../../command.ts';
 import { printJson, widthOf, type Io } from '../../io.ts';
 import { byId } from '../../not-found.ts';
+import { withDatabase } from '../../state-access.ts';
 import { configOption, jsonOption, text, toggle, type ValuesOf } from '../../option.ts';
 
 const options = {
@@ -69,6 +71,7 @@ async function run(values: ValuesOf<typeof options>, io: Io): Promise<number> {
     message: `"${file}" is valid: ${names('source', config.sources)}, ${names('sink', config.sinks)}`,
   });
   if (!values.offline && !only) lines.push(...(await writableLines(config)), ...(await adminLines(config)));
+  if (config.fleet && !values.offline && !only) lines.push(...(await databaseLines(config)));
   const known = knownState(config);
   lines.push(...known.lines);
   for (const source of sources) lines.push(...idleLines(source, known.delays));
@@ -86,6 +89,16 @@ async function run(values: ValuesOf<typeof options>, io: Io): Promise<number> {
   if (values.json) printJson(io, { ok: !failed, findings: lines });
   else io.stdout.write(`${checkText(lines, widthOf(io.stdout)).join('\n')}\n`);
   return failed ? 1 : 0;
+}
+
+async function databaseLines(config: Config): Promise<Line[]> {
+  const subject = 'database';
+  try {
+    return (await withDatabase(config, (pool) => databaseFindings(pool, systemClock))).map((found) => ({ subject, ...found }));
+  } catch (thrown) {
+    if (!(thrown instanceof WaybillError)) throw thrown;
+    return [{ subject, level: 'error', message: messageOf(thrown), setting: 'fleet.database' }];
+  }
 }
 
 /** Before a record that its query does not show is looked for again. */

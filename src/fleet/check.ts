@@ -1,0 +1,81 @@
+/** What `waybill check` says about the database of a fleet. Changes no row. */
+import type { Clock } from '../model/time.ts';
+import { asked, type Pool } from './database.ts';
+
+interface DatabaseFinding {
+  readonly level: 'ok' | 'warning' | 'error';
+  readonly message: string;
+}
+
+const oldestVersion = 150_000;
+const measuredCommits = 20;
+
+interface Facts {
+  readonly version: number;
+  readonly release: string;
+  readonly fsync: string;
+  readonly commit: string;
+  readonly isolation: string;
+  readonly readonly: string;
+  readonly names: string;
+  readonly standbys: number;
+  readonly connections: string;
+}
+
+/** @throws WaybillError `database_unreachable`, `database_refused` */
+export async function databaseFindings(pool: Pool, clock: Clock): Promise<DatabaseFinding[]> {
+  const setting = (name: string): string => `current_setting('${name}')`;
+  const sql = `SELECT ${setting('server_version_num')}::int AS version, ${setting('server_version')} AS release, ${setting('fsync')} AS fsync,
+    ${setting('synchronous_commit')} AS commit, ${setting('default_transaction_isolation')} AS isolation, ${setting('transaction_read_only')} AS readonly,
+    ${setting('synchronous_standby_names')} AS names, (SELECT count(*) FROM pg_stat_replication) AS standbys, ${setting('max_connections')} AS connections`;
+  const { rows } = await asked(() => pool.query<Facts>(sql));
+  const [facts] = rows;
+  if (!facts) return [];
+  const rights = `SELECT count(*) AS shards, has_table_privilege('waybill.journals', 'UPDATE') AS "mayWrite" FROM waybill.journals`;
+  const shards = (await asked(() => pool.query<{ shards: number; mayWrite: boolean }>(rights))).rows[0];
+  const refused = refusals(facts, shards?.mayWrite ?? false).map((message): DatabaseFinding => ({ level: 'error', message }));
+  if (refused.length > 0) return refused;
+  const ms = await commitMs(pool, clock);
+  const cost = `a commit takes ${ms.toFixed(1)} ms (the median of ${measuredCommits})`;
+  return [
+    {
+      level: 'ok',
+      message: `PostgreSQL ${facts.release}, ${shards?.shards ?? 0} shards, ${facts.connections} connections for all members, 6 of each`,
+    },
+    { level: 'ok', message: `${cost}: at most ${Math.floor(1_000 / ms)} commits a second, so pages of one source` },
+    ...warnings(facts).map((message): DatabaseFinding => ({ level: 'warning', message })),
+  ];
+}
+
+/** What would make an acknowledged commit untrue, or prevent one. */
+function refusals({ version, release, fsync, commit, isolation, readonly }: Facts, mayWrite: boolean): string[] {
+  return [
+    ...(version < oldestVersion ? [`PostgreSQL ${release} is too old: a fleet needs 15 or later`] : []),
+    ...(fsync === 'off' ? ['fsync is off: a crash of the server would lose or damage what it has acknowledged'] : []),
+    ...(commit === 'off' ? ['synchronous_commit is off: a crash of the server would lose what it has acknowledged'] : []),
+    ...(isolation === 'read committed'
+      ? []
+      : [`default_transaction_isolation is "${isolation}": set it to "read committed" for this user`]),
+    ...(readonly === 'on' ? ['the server is read-only, as a standby is: use the address of the primary'] : []),
+    ...(mayWrite ? [] : ['this user may not write: members need the rights that waybill setup postgres gives']),
+  ];
+}
+
+/** Where a fail-over loses commits that were acknowledged. */
+function warnings({ standbys, names, commit }: Facts): string[] {
+  if (standbys === 0) return [];
+  const after = 'a fail-over may lose the newest commits; then the shard ends with database_rolled_back, or sinks are blocked';
+  if (names === '') return [`synchronous_standby_names is empty, and there is a standby: ${after}`];
+  return commit === 'local' ? [`synchronous_commit is "local", so no standby is waited for: ${after}`] : [];
+}
+
+/** The median time of a commit that writes to the log of the server, and to no table. */
+async function commitMs(pool: Pool, clock: Clock): Promise<number> {
+  const times: number[] = [];
+  for (let i = 0; i < measuredCommits; i += 1) {
+    const began = clock.monotonic();
+    await asked(() => pool.query("SELECT pg_logical_emit_message(true, 'waybill', 'check')"));
+    times.push(clock.monotonic() - began);
+  }
+  return times.toSorted((one, other) => one - other)[measuredCommits / 2] ?? 0;
+}
