@@ -1,8 +1,8 @@
 /** The most lines and kilobytes (1,000 bytes) of each folder of `src/`. A commit that raises a number says why. */
 export const budgets: Readonly<Record<string, readonly [lines: number, kilobytes: number]>> = {
   admin: [3140, 119],
-  archive: [6650, 295],
-  cli: [7780, 385],
+  archive: [6670, 296],
+  cli: [7790, 386],
   collect: [4800, 220],
   config: [1870, 91],
   connect: [860, 40],

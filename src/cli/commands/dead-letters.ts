@@ -109,9 +109,9 @@ function list(deadLetters: readonly Listed[], json: boolean, io: Io): void {
   else if (deadLetters.length === 0) io.stdout.write('no dead letters\n');
   else {
     const columns = ['SINK', right('ENTRY'), 'SOURCE', 'RECORD TIME', 'REJECTED', 'CODE', right('ATTEMPTS'), 'STATE'];
-    const rows = deadLetters.map(({ sink, source, time, at, code, attempts, state, ...row }) => [
-      ...[sink, entryOf({ sink, source, time, at, code, attempts, state, ...row })],
-      ...[source, time === undefined ? '-' : rfc3339(time), rfc3339(at), rejectionCode(code), String(attempts), state],
+    const rows = deadLetters.map((each) => [
+      ...[each.sink, entryOf(each), each.source, each.time === undefined ? '-' : rfc3339(each.time), rfc3339(each.at)],
+      ...[rejectionCode(each.code), String(each.attempts), each.state],
     ]);
     printTable(io, columns, rows);
   }
