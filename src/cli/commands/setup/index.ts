@@ -24,8 +24,7 @@ function spaceOf(given: string): string | undefined {
 
 export const command = defineCommand({
   name: 'setup',
-  summary:
-    'prepares the receiver of a sink: Elasticsearch, Kafka; imports dashboards and rules into Kibana; prepares the database of a fleet',
+  summary: 'prepares Elasticsearch, Kafka or the database of a fleet; imports dashboards and rules into Kibana',
   description: `setup elasticsearch needs manage_index_templates, manage_ingest_pipelines and, with --ilm, manage_ilm. It uses WAYBILL_SETUP_API_KEY, or
 WAYBILL_SETUP_USERNAME and WAYBILL_SETUP_PASSWORD, instead of the credentials of the sink. An existing data stream uses a new mapping from its
 next rollover on. Elasticsearch deletes nothing unless --retention is given.
