@@ -173,20 +173,21 @@ export class Journal implements CollectJournal, DeliverJournal, AsyncDisposable 
    * @see docs/guarantees.md ("Collected once")
    */
   async append(page: CollectedPage): Promise<Appended> {
-    if (this.#store.replica) await this.#fetchSeen(page, this.#store.replica);
+    const fetching = this.#fetchSeen(page);
+    if (fetching) await fetching;
     return this.#shared.run(page.source, () => this.#append(page));
   }
 
   async lacks(page: CollectedPage): Promise<boolean> {
-    if (this.#store.replica) await this.#fetchSeen(page, this.#store.replica);
+    await this.#fetchSeen(page);
     return this.#deduplicator.page(this.#sources.get(page.source), page).fresh.length > 0;
   }
 
-  /** A working copy has the uids of the last owner only once they are needed. */
-  async #fetchSeen({ source, records }: CollectedPage, replica: Replica): Promise<void> {
+  /** A working copy has the uids of the last owner only once they are needed. @returns undefined if it has all of them */
+  #fetchSeen({ source, records }: CollectedPage): Promise<void> | undefined {
     const buckets = new Set(records.flatMap(({ time }) => (time === undefined ? [] : [bucketOf(time)])));
     // mutant: fetch-seen
-    await replica.absent.seen(this.#sources.get(source).row.n, buckets);
+    return this.#store.replica?.absent.seen(this.#sources.get(source).row.n, buckets);
   }
 
   #append(page: CollectedPage): Appended {

@@ -2,7 +2,7 @@
  * The large columns of a working copy. A take-over leaves them in the database, so that it takes seconds for a journal of any size: they are
  * empty in the copy until they are needed. No such value is empty in a journal. The rows never change, so a fetched value is right for ever.
  */
-import type { Database } from 'better-sqlite3';
+import type { Database, Statement } from 'better-sqlite3';
 import { kindLedger } from '../segment.ts';
 import type { Capture } from './capture.ts';
 import type { SeenColumns, SegmentColumns, ShardDatabase } from './shard-database.ts';
@@ -53,11 +53,14 @@ export class Absent {
     return (next.get(seq)?.seq ?? Infinity) - 1;
   }
 
-  /** Fetches the uids of buckets, unless the copy has them. */
-  async seen(source: number, buckets: Iterable<number>): Promise<void> {
+  /** Fetches the uids of buckets. @returns undefined if the copy has them */
+  seen(source: number, buckets: Iterable<number>): Promise<void> | undefined {
     const isAbsent = this.#db.prepare<[number, number]>('SELECT 1 FROM seen WHERE source = ? AND bucket = ? AND length(uids) = 0');
     const absent = [...buckets].filter((bucket) => isAbsent.get(source, bucket) !== undefined);
-    if (absent.length === 0) return;
+    return absent.length === 0 ? undefined : this.#fetchSeen(source, absent, isAbsent);
+  }
+
+  async #fetchSeen(source: number, absent: readonly number[], isAbsent: Statement<[number, number]>): Promise<void> {
     const rows = await this.#requests.answered((database) => database.seen(source, absent));
     this.#capture.uncaptured(() => this.#putSeen(rows));
     const missed = absent.find((bucket) => isAbsent.get(source, bucket) !== undefined);

@@ -6,7 +6,7 @@
 import { closeSync, fstatSync, openSync, readFileSync, statSync, writeFileSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
-import { describe, expect, test } from 'vitest';
+import { beforeEach, describe, expect, test } from 'vitest';
 import { WaybillError } from '../../../src/errors/errors.ts';
 import { operationsOf } from '../../../src/journal/queries/operations.ts';
 import { sourcesOf } from '../../../src/journal/queries/stored.ts';
@@ -16,10 +16,12 @@ import { randomOf } from '../../../src/reference/random.ts';
 import { ledgerReport } from '../../support/ledger-report.ts';
 import { sized } from '../../support/long-run.ts';
 import { base, collected, day, second } from '../../support/records.ts';
-import { gap, lastAge, opened, pageOf, proven, source, span, temporary } from '../../support/journal/opening.ts';
+import { gap, lastAge, onlyInFile, opened, pageOf, proven, source, span, temporary } from '../../support/journal/opening.ts';
 
 const seed = process.env['WAYBILL_SEED'] ?? 'damage';
 const position = { seq: 0, chain: new Uint8Array(32) };
+
+beforeEach((context) => onlyInFile(context, 'each take-over makes the file anew, so it finds no damage'));
 
 /** A stopped state of some hundred KB, everything in its one file. */
 async function stopped(): Promise<string> {

@@ -5,7 +5,7 @@ import { afterEach, expect, test } from 'vitest';
 import { openReadOnly, StateReader } from '../../../src/journal/state.ts';
 import { base, collected, second } from '../../support/records.ts';
 import { VirtualClock } from '../../support/virtual-clock.ts';
-import { beside, lastAge, opened, pageOf, proven, source, span, temporary } from '../../support/journal/opening.ts';
+import { beside, lastAge, onlyInFile, opened, pageOf, proven, source, span, temporary } from '../../support/journal/opening.ts';
 import { faultsOf } from '../../support/journal/recompute.ts';
 
 let umask: number | undefined;
@@ -13,7 +13,8 @@ afterEach(() => {
   if (umask !== undefined) process.umask(umask);
 });
 
-test('SQLite has the settings that the guarantees need, at the first open and at every later one', async () => {
+test('SQLite has the settings that the guarantees need, at the first open and at every later one', async (context) => {
+  onlyInFile(context, 'its copy need not reach the disk (synchronous = OFF)');
   const directory = temporary();
   for (const quota of [2 ** 30, 2 ** 29]) {
     const { journal, close } = await opened({ directory, maxSize: quota });
@@ -69,7 +70,8 @@ test('a lock of another program is reported once, and closing does not hide the 
 });
 
 // promise: A state has one owner: a second process is refused, and the first continues.
-test('a second owner is refused at once, or after lockWait; the first continues', async () => {
+test('a second owner is refused at once, or after lockWait; the first continues', async (context) => {
+  onlyInFile(context, 'its lease, not the lock of a directory, decides on the owner');
   const { journal, directory, close } = await opened();
   // `base` is 2026-11-20T02:00:00Z.
   const words = `cannot lock the state in "${directory}": another running process owns it (pid ${process.pid}), since 2026-11-20T02:00:00Z`;
@@ -114,7 +116,8 @@ test('once another owner has opened the state, no call writes any more', async (
   expect(journal.head().seq).toBe(1);
 });
 
-test('every open is a new epoch', async () => {
+test('every open is a new epoch', async (context) => {
+  onlyInFile(context, 'each take-over makes the file anew; the database counts the epochs');
   const { directory, close } = await opened();
   const epoch = (): unknown => beside(directory).prepare('SELECT epoch FROM owner').get();
   expect(epoch()).toEqual({ epoch: 1 });
@@ -150,7 +153,7 @@ test('a state of an older build is refused, and is not changed', async () => {
   expect(db.prepare('SELECT epoch FROM owner').get()).toEqual({ epoch: 1 });
 });
 
-test.each([
+test.for([
   ['state_missing', 'a state is expected and none exists', (): Promise<unknown> => opened({ expectState: true })],
   [
     'state_unusable',
@@ -181,7 +184,8 @@ test.each([
       return opened({ directory });
     },
   ],
-])('%s: a state is refused when %s', async (code, _why, act) => {
+] as const)('%s: a state is refused when %s', async ([code, why, act], context) => {
+  if (why.startsWith('the file')) onlyInFile(context, 'each take-over makes the file anew');
   await expect(act()).rejects.toMatchObject({ code });
 });
 
