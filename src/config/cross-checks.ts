@@ -19,6 +19,7 @@ export function crossFaults(document: Document, read: readonly string[], types: 
     ...repeated(sinks, 'sinks', 'sink'),
     ...sinkPathFaults(written, types, memberOf(value, 'dataDir') ?? './state', read),
     ...types.flatMap((type) => ownFaults(type, written)),
+    ...(memberOf(value, 'fleet') === undefined ? [] : written.flatMap((sink) => fleetFaults(sink, types))),
     ...sinks.flatMap((sink, index) => ledgerFaults(sink, index, types)),
     ...sinks.flatMap((sink, index) => unknownSources(document, sink, index, sources)),
     ...sources.flatMap((source, index) => [...grantFaults(source, ['sources', index, 'auth']), ...groupFaults(sources, index)]),
@@ -35,6 +36,11 @@ function ownFaults(type: SinkDefinition, sinks: readonly WrittenSink[]): readonl
   const own = sinks.filter(({ settings }) => settings['type'] === type.type);
   const faults = type.faults?.(own, sinks) ?? [];
   return faults.map(({ sink: { index }, setting, message }) => ({ path: ['sinks', index, setting], message }));
+}
+
+function fleetFaults({ index, settings }: WrittenSink, types: readonly SinkDefinition[]): readonly Fault[] {
+  const message = types.find(({ type }) => type === settings['type'])?.refusedInFleet?.(settings);
+  return message === undefined ? [] : [{ path: ['sinks', index, 'type'], message }];
 }
 
 /** Line formats have keys for the fields of a record, and none for a ledger entry. */

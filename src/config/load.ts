@@ -50,6 +50,8 @@ export type Config = Omit<Settings, 'sources' | 'sinks' | 'proxy' | 'include'> &
   readonly sources: readonly SourceConfig[];
   readonly sinks: readonly SinkConfig[];
   readonly proxy: ProxySettings | undefined;
+  /** Restricted to the sources of this shard. */
+  readonly shard?: number;
 };
 
 export interface Loaded {

@@ -55,10 +55,9 @@ export class FleetMember implements AsyncDisposable {
   readonly #ended = new AbortController();
   #last: Snapshot | undefined;
 
-  /** @throws WaybillError `config_invalid`, `state_locked` */
+  /** @throws WaybillError `state_locked` */
   constructor(options: MemberOptions, meters: Meters) {
     const { config, fleet } = options;
-    assertShared(config);
     this.#options = options;
     this.#config = config;
     this.#meters = meters;
@@ -89,7 +88,6 @@ export class FleetMember implements AsyncDisposable {
 
   /** Applies a changed configuration to the shards of this process. A shard whose loops cannot change fails alone. */
   async change(config: Config, _: Changes, signal: AbortSignal): Promise<void> {
-    assertShared(config);
     this.#places = await placesOf(this.#options, config, this.#pool, signal);
     this.#config = config;
     const changed = [...this.#open.values()].map(({ shard, running, tasks }) => {
@@ -138,20 +136,6 @@ export class FleetMember implements AsyncDisposable {
 /** By source or group, its shard. */
 type Places = ReadonlyMap<string, number>;
 
-/** Sinks that a shard cannot use, with the reason. */
-const refused: Readonly<Record<string, string>> = {
-  file: 'the members of a fleet share no file',
-  stdout: 'the members of a fleet share no standard output',
-  archive: 'each shard needs an archive of its own, which this release cannot make',
-  kafka: 'each shard needs a progress topic of its own, which this release cannot make',
-};
-
-/** @throws WaybillError `config_invalid` */
-function assertShared({ sinks }: Config): void {
-  const problems = sinks.flatMap(({ id, type }) => (refused[type] === undefined ? [] : [`sinks.${id}: ${type}: ${refused[type]}`]));
-  if (problems.length > 0) throw new WaybillError('config_invalid', 'cannot use these sinks in a fleet', { problems });
-}
-
 /** Deletes the working copies of the last process, and keeps others out of the directory. */
 function emptied(directory: string): Disposable {
   mkdirSync(directory, { recursive: true, mode: 0o700 });
@@ -183,7 +167,7 @@ function configOf({ taken: { shard, epoch } }: Shard, config: Config, places: Pl
   const sources = config.sources.filter((source) => places.get(placeOf(source)) === shard);
   const isHere = (id: string): boolean => sources.some((source) => source.id === id);
   const sinks = config.sinks.map((sink) => (sink.sources ? { ...sink, sources: sink.sources.filter(isHere) } : sink));
-  return { ...config, dataDir: join(config.dataDir, `shard-${shard}-${epoch}`), sources, sinks };
+  return { ...config, shard, dataDir: join(config.dataDir, `shard-${shard}-${epoch}`), sources, sinks };
 }
 
 interface OpenParts {

@@ -12,12 +12,12 @@ import { silentLog } from '../telemetry/discard.ts';
 /** Without a log, for commands that print their findings themselves, the context drops log lines. */
 export function sinkContext(
   { id, format, ledger, sources, filter }: Pick<SinkConfig, 'id' | 'format' | 'ledger' | 'sources' | 'filter'>,
-  config: Pick<Config, 'tls' | 'proxy'> & { readonly sources: readonly { readonly id: string }[] },
+  config: Pick<Config, 'tls' | 'proxy' | 'fleet' | 'shard'> & { readonly sources: readonly { readonly id: string }[] },
   { clock, log = silentLog, shown }: { readonly clock: Clock; readonly log?: Log; readonly shown?: SinkContext['shown'] },
 ): SinkContext {
-  const { tls, proxy } = config;
+  const { tls, proxy, shard } = config;
   const selection = { sources: sources ?? config.sources.map((source) => source.id), selected: sources, filtered: filter !== undefined };
-  return { id, format, ledger, ...selection, log, clock, ca: tls.ca, proxy, shown };
+  return { id, format, ledger, ...selection, log, clock, fleet: config.fleet && { shard }, ca: tls.ca, proxy, shown };
 }
 
 /** The receiver's limit, and the encoder that fits a longer message into it. */

@@ -68,6 +68,8 @@ export interface SinkContext {
   readonly selected?: readonly string[] | undefined;
   /** True when the sink has a filter. */
   readonly filtered?: boolean;
+  /** In a fleet: `shard` is the journal that the sink gets; undefined for commands, which prepare or check the sinks of all shards. */
+  readonly fleet?: { readonly shard?: number | undefined } | undefined;
   /** The top-level `tls.ca`. */
   readonly ca?: Pem | undefined;
   /** The top-level proxy for HTTPS; undefined: direct. A sink with a proxy setting decides between the two. */
@@ -114,6 +116,8 @@ export interface SinkDefinition<Schema extends z.ZodObject = z.ZodObject> {
   faults?(own: readonly WrittenSink[], all: readonly WrittenSink[]): readonly SettingFault[];
   /** The configuration ensures that nothing else uses the path. */
   readonly path?: WrittenPath;
+  /** The reason why the members of a fleet cannot use these settings, as written, and what to use. Default: they can. */
+  refusedInFleet?(settings: Readonly<Record<string, unknown>>): string | undefined;
   /** Findings from the settings alone, without a connection; also for `check --offline`. */
   checkSettings?(config: z.output<Schema>, id: string): readonly Finding[];
   check(config: z.output<Schema>, context: SinkContext, signal: AbortSignal): Promise<readonly Finding[]>;

@@ -16,6 +16,8 @@ export const stdout = defineSink('stdout', {
   batch: { records: 500, bytes: 1024 * 1024, wait: 1_000 },
   resolvable: () => false,
   deadline: 30_000,
+  refusedInFleet: () =>
+    'stdout is not possible with "fleet": each process has its own, and no reader gets all of them in order; use kafka, elasticsearch, splunk-hec or syslog',
   destination: () => 'stdout',
   guarantees: [
     {

@@ -167,6 +167,31 @@ for (const version of kafkaVersions) {
       while (kept.position.seq <= seq) await new Promise((resolve) => setTimeout(resolve, 5));
     }
 
+    test('two shards of a fleet with one progress topic deliver in turn, each from its own position', { timeout: 300_000 }, async () => {
+      const topic = await freshTopic(broker);
+      const progressTopic = `progress-${topic}`;
+      await createTopic(broker, { topic: progressTopic, numPartitions: 3 });
+      const owners = [0, 2].map((shard) => ({ shard, own: new ModelKept(String(shard).repeat(32)) }));
+      for (let life = 0; life < 3; life += 1) {
+        for (const { shard, own } of owners) {
+          const settings = settingsOf(broker.address(), topic, { progressTopic });
+          await using sink = await kafka.open(settings, contextOf('siem', { fleet: { shard } }), own, never);
+          const from = shard * 1_000 + life * 10;
+          // Nothing is acknowledged: the topic alone has the position.
+          expect((await sink.position?.(never))?.position.seq).toBe(life === 0 ? undefined : from);
+          await sink.send(batchOf(messages(from + 1, from + 10)), never);
+        }
+      }
+      expect((await committed(topic)).toSorted((a, b) => a - b)).toEqual([...range(30), ...range(30).map((seq) => seq + 2_000)]);
+      const other = kafka.open(
+        settingsOf(broker.address(), topic, { progressTopic }),
+        contextOf('siem', { fleet: { shard: 3 } }),
+        kept,
+        never,
+      );
+      expect(messageOf(await errorOf(other))).toContain('has 3 partitions, and each shard of the fleet needs a partition');
+    });
+
     const committed = async (topic: string): Promise<number[]> => (await broker.read(topic)).map(seqOf);
 
     test(

@@ -30,6 +30,10 @@ export const archive = defineSink('archive', {
   deadline: 120_000,
   path: { setting: 'directory', kind: 'directory', kept: [] },
   faults: archiveFaults,
+  refusedInFleet: ({ s3 }) =>
+    s3 === undefined
+      ? 'archive in a directory is not possible with "fleet": another process would not have the directory; use "s3"'
+      : undefined,
   destination: (settings) => (settings.s3 === undefined ? resolve(placeOf(settings)) : placeOf(settings)),
   guarantees: [{ delivery: 'exactly once, in a signed log that a third party can verify', duplicates: '0', losses: '0' }],
   async check(settings, context, signal) {

@@ -7,7 +7,7 @@ import { bucketTarget, type ArchiveSettings } from './settings.ts';
 /** Loads the client of S3 only for an archive in a bucket. @param signal  ends reading, and requests that a server does not answer */
 export async function openStore(
   { directory = '', s3 }: Pick<ArchiveSettings, 'directory' | 's3'>,
-  context: Pick<SinkContext, 'id' | 'clock' | 'ca' | 'proxy' | 'shown'>,
+  context: Pick<SinkContext, 'id' | 'clock' | 'ca' | 'proxy' | 'shown' | 'fleet'>,
   signal?: AbortSignal,
 ): Promise<WritableArchiveStore & AsyncDisposable> {
   if (s3 === undefined) return new DirectoryStore(directory, signal);

@@ -13,7 +13,9 @@ const s3Settings = z
     bucket: text(/^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$/, 'the name of a bucket').describe('Bucket with versioning and Object Lock'),
     prefix: text(/^[^/\p{Cc}][^\p{Cc}]*$/u, 'a prefix such as audit/production')
       .optional()
-      .describe('Beginning of every key, for example `audit/production`; one archive has one prefix'),
+      .describe(
+        'Beginning of every key, for example `audit/production`; one archive has one prefix. In a fleet the archive of shard 3 is at `audit/production/shard-3`',
+      ),
     region: text(/^[a-z0-9-]+$/, 'a region such as eu-central-1').describe('Region of the bucket'),
     endpoint: httpsUrl().optional().describe('Address of a server other than AWS; default `https://s3.{region}.amazonaws.com`'),
     pathStyle: z
@@ -118,12 +120,13 @@ type S3Settings = z.output<typeof s3Settings>;
 export type TimestampSettings = z.output<typeof timestampSettings>;
 export type ArchiveSettings = z.output<typeof archiveSettings>;
 
-export function bucketTarget(settings: S3Settings, { proxy }: Pick<SinkContext, 'proxy'>): BucketTarget {
+/** In a fleet each shard has its own archive, below `prefix`. */
+export function bucketTarget(settings: S3Settings, { proxy, fleet }: Pick<SinkContext, 'proxy' | 'fleet'>): BucketTarget {
   const { bucket, prefix, region, endpoint, pathStyle, objectLock, objectLockMode, accessKeyId, secretAccessKey, sessionToken, tls } =
     settings;
   return {
     bucket,
-    prefix: prefix === undefined ? '' : `${prefix.replace(/\/+$/, '')}/`,
+    prefix: `${prefix === undefined ? '' : `${prefix.replace(/\/+$/, '')}/`}${fleet?.shard === undefined ? '' : `shard-${fleet.shard}/`}`,
     region,
     endpoint: endpoint ?? `https://s3.${region}.amazonaws.com`,
     pathStyle: pathStyle ?? endpoint !== undefined,

@@ -34,6 +34,8 @@ export const file = defineSink('file', {
   keepsPosition: () => true,
   deadline: 60_000,
   path: { setting: 'path', kind: 'file', kept: ['position', 'lock'] },
+  refusedInFleet: () =>
+    'file is not possible with "fleet": another process would continue in a file that it does not have; use kafka, elasticsearch, splunk-hec, syslog, or an archive in S3',
   destination: ({ path }) => resolve(path),
   guarantees: [
     {

@@ -5,7 +5,7 @@ import { isLoopback } from '../../settings/loopback.ts';
 import { error, ok, warning, type Finding, type SinkContext } from '../define.ts';
 import type { KafkaClient, TopicFacts } from './client.ts';
 import { KafkaJsClient } from './kafkajs.ts';
-import { compactionProblem, progressConfig, progressTopicOf, topicsOf, type KafkaSettings } from './settings.ts';
+import { compactionProblem, partitionProblem, progressConfig, progressTopicOf, topicsOf, type KafkaSettings } from './settings.ts';
 import { TokenSource } from './token.ts';
 
 /** The broker's default of `message.max.bytes`. */
@@ -36,11 +36,11 @@ export async function checkKafka(settings: KafkaSettings, context: SinkContext, 
   return findings;
 }
 
-async function look(client: KafkaClient, settings: KafkaSettings, { id, sources }: SinkContext, findings: Finding[]): Promise<void> {
+async function look(client: KafkaClient, settings: KafkaSettings, { id, sources, fleet }: SinkContext, findings: Finding[]): Promise<void> {
   const { topic, exactlyOnce, tls } = settings;
   for (const name of topicsOf(topic, sources ?? [])) await lookAtTopic(client, settings, name, id, findings);
   if (tls !== undefined && client.peer !== undefined) findings.push(ok(client.peer));
-  if (exactlyOnce) await lookAtProgress(client, settings, id, findings);
+  if (exactlyOnce) await lookAtProgress(client, settings, id, fleet, findings);
 }
 
 async function lookAtTopic(client: KafkaClient, settings: KafkaSettings, topic: string, id: string, findings: Finding[]): Promise<void> {
@@ -67,7 +67,13 @@ async function lookAtTopic(client: KafkaClient, settings: KafkaSettings, topic: 
   await right(findings, () => client.mayWrite(topic, 'topic'), `may write to "${topic}"`, setting);
 }
 
-async function lookAtProgress(client: KafkaClient, settings: KafkaSettings, id: string, findings: Finding[]): Promise<void> {
+async function lookAtProgress(
+  client: KafkaClient,
+  settings: KafkaSettings,
+  id: string,
+  fleet: SinkContext['fleet'],
+  findings: Finding[],
+): Promise<void> {
   const progress = progressTopicOf(id, settings);
   const setting = `sinks.${id}.progressTopic`;
   const own = checkId(id);
@@ -78,7 +84,7 @@ async function lookAtProgress(client: KafkaClient, settings: KafkaSettings, id: 
     `sinks.${id}.exactlyOnce`,
   );
   const found = await client.topic(progress, 'progressTopic');
-  if (found === undefined) {
+  if (found === undefined && !fleet) {
     findings.push(
       warning(
         `progress topic "${progress}" does not exist yet: the sink creates it at the start if permitted; "waybill setup kafka --sink ${id}" creates it now`,
@@ -87,15 +93,23 @@ async function lookAtProgress(client: KafkaClient, settings: KafkaSettings, id: 
     );
     return;
   }
+  const problem = partitionProblem(progress, found?.partitions ?? 0, fleet);
+  if (found === undefined || problem !== undefined) {
+    findings.push(error(`progress topic ${problem ?? ''}`, setting));
+    return;
+  }
   const different = Object.entries(progressConfig).filter(
     ([name, value]) => found.config !== undefined && found.config.get(name) !== value,
   );
-  if (found.partitions !== 1) {
-    findings.push(error(`progress topic "${progress}" has ${found.partitions} partitions and must have one`, setting));
-  } else if (different.length > 0) {
+  if (different.length > 0) {
     const requested = different.map(([name, value]) => `${name}=${value}, not ${found.config?.get(name) ?? 'unset'}`).join('; ');
     findings.push(warning(`progress topic "${progress}" should have ${requested}`, setting));
-  } else findings.push(ok(`progress topic "${progress}" exists, with one partition, compacted`));
+  } else
+    findings.push(
+      ok(
+        `progress topic "${progress}" exists, with ${fleet ? `${found.partitions} partitions for as many shards` : 'one partition'}, compacted`,
+      ),
+    );
   findings.push(...durability(progress, found, setting));
   await right(findings, () => client.mayWrite(progress, 'progressTopic'), `may write to "${progress}"`, setting);
   await right(findings, () => client.mayRead(progress), `may read "${progress}", with a group that begins with "waybill-"`, setting);

@@ -27,14 +27,14 @@ export interface Owner {
 export interface KafkaClient extends AsyncDisposable {
   /** Undefined when the topic does not exist. `setting` names the topic. */
   topic(name: string, setting: string): Promise<TopicFacts | undefined>;
-  /** Creates a topic with one partition and the default replication factor. An existing topic stays unchanged. */
-  create(name: string, config: Readonly<Record<string, string>>, setting: string): Promise<void>;
+  /** Creates a topic with the default replication factor. An existing topic stays unchanged. */
+  create(name: string, partitions: number, config: Readonly<Record<string, string>>, setting: string): Promise<void>;
   /** Becomes the owner of a transactional id: fences the previous owner and ends its open transaction. */
   own(transactionalId: string): Promise<Owner>;
   /** Sends records without a transaction. Resolves when every in-sync replica has them. */
   send(records: readonly KafkaRecord[]): Promise<void>;
-  /** The committed records of the first partition of a topic, from an offset to the record for which `isLast` is true. */
-  read(topic: string, from: bigint, isLast: (record: ReadRecord) => boolean): Promise<readonly ReadRecord[]>;
+  /** The committed records of a partition, from an offset to the record for which `isLast` is true. */
+  read(topic: string, partition: number, from: bigint, isLast: (record: ReadRecord) => boolean): Promise<readonly ReadRecord[]>;
   /** Checks the privilege to read a topic with a group whose name begins with `waybill-`. */
   mayRead(topic: string): Promise<void>;
   /** Checks the privilege to write a topic with a request that every broker rejects: `acks: 2` (valid are 0, 1 and all). */

@@ -94,13 +94,13 @@ export class KafkaJsClient implements KafkaClient {
     });
   }
 
-  create(name: string, config: Readonly<Record<string, string>>, setting: string): Promise<void> {
+  create(name: string, partitions: number, config: Readonly<Record<string, string>>, setting: string): Promise<void> {
     return this.#do({ what: `create topic "${name}"`, setting }, false, async () => {
       const configEntries = Object.entries(config).map(([key, value]) => ({ name: key, value }));
       const admin = await this.#administration();
       await admin.createTopics({
         waitForLeaders: false,
-        topics: [{ topic: name, numPartitions: 1, replicationFactor: -1, configEntries }],
+        topics: [{ topic: name, numPartitions: partitions, replicationFactor: -1, configEntries }],
       });
       // A new topic is not visible at once: each broker learns of it later.
       for (let attempts = 0; (await this.#look(admin, name)) === undefined; attempts += 1) {
@@ -139,10 +139,10 @@ export class KafkaJsClient implements KafkaClient {
     });
   }
 
-  read(topic: string, from: bigint, isLast: (record: ReadRecord) => boolean): Promise<readonly ReadRecord[]> {
+  read(topic: string, partition: number, from: bigint, isLast: (record: ReadRecord) => boolean): Promise<readonly ReadRecord[]> {
     return this.#do({ what: `read topic "${topic}"`, setting: 'progressTopic' }, false, async () => {
       const records: ReadRecord[] = [];
-      await this.#consume(topic, from, (record) => {
+      await this.#consume(topic, partition, from, (record) => {
         records.push(record);
         return isLast(record);
       });
@@ -151,7 +151,7 @@ export class KafkaJsClient implements KafkaClient {
   }
 
   mayRead(topic: string): Promise<void> {
-    return this.#do({ what: `read topic "${topic}"`, setting: 'progressTopic' }, false, () => this.#consume(topic, 0n, undefined));
+    return this.#do({ what: `read topic "${topic}"`, setting: 'progressTopic' }, false, () => this.#consume(topic, 0, 0n, undefined));
   }
 
   async mayWrite(topic: string, setting: string): Promise<void> {
@@ -192,7 +192,7 @@ export class KafkaJsClient implements KafkaClient {
   }
 
   /** Reads committed records until the callback stops it; without a callback, until the first response. */
-  async #consume(topic: string, from: bigint, isLast: ((record: ReadRecord) => boolean) | undefined): Promise<void> {
+  async #consume(topic: string, partition: number, from: bigint, isLast: ((record: ReadRecord) => boolean) | undefined): Promise<void> {
     // A new group, because a killed member of an old group would keep the partition. It commits no offset.
     const groupId = `waybill-${randomUUID()}`;
     let isRead = false;
@@ -213,6 +213,7 @@ export class KafkaJsClient implements KafkaClient {
       const running = consumer.run({
         autoCommit: false,
         eachBatch: async ({ batch }) => {
+          if (batch.partition !== partition) return;
           for (const { offset, key, value } of batch.messages) {
             const record = { offset: BigInt(offset), key: key?.toString(), value: value?.toString() };
             if (record.offset < from || !isLast?.(record)) continue;
@@ -222,7 +223,7 @@ export class KafkaJsClient implements KafkaClient {
         },
       });
       running.catch(reject);
-      consumer.seek({ topic, partition: 0, offset: String(from) });
+      consumer.seek({ topic, partition, offset: String(from) });
       await this.#withDebugLog(() => this.#orOver(promise));
     } finally {
       isRead = true;

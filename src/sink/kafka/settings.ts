@@ -2,7 +2,7 @@
 import { z } from 'zod';
 import { facts, httpsUrl, line, secret, text, unresolved } from '../../settings/values.ts';
 import { tlsSettings } from '../../connect/settings.ts';
-import type { SettingFault, WrittenSink } from '../define.ts';
+import type { SettingFault, WrittenSink, SinkContext } from '../define.ts';
 
 /** SASL mechanisms by Kafka's names. */
 const mechanisms = ['PLAIN', 'SCRAM-SHA-256', 'SCRAM-SHA-512', 'OAUTHBEARER'] as const;
@@ -90,6 +90,15 @@ export function compactionProblem(policy: string | undefined, { key }: Pick<Kafk
 
 export function progressTopicOf(id: string, { progressTopic }: KafkaSettings): string {
   return progressTopic ?? defaultProgressTopic(id);
+}
+
+/** Why a progress topic cannot be used; undefined: it can. @param partitions  0: it does not exist */
+export function partitionProblem(topic: string, partitions: number, fleet: SinkContext['fleet']): string | undefined {
+  const needed = fleet ? (fleet.shard ?? 0) + 1 : 1;
+  if (fleet ? partitions >= needed : partitions === 1) return undefined;
+  const has = partitions === 0 ? 'does not exist' : `has ${partitions} partition${partitions === 1 ? '' : 's'}`;
+  if (!fleet) return `"${topic}" ${has} and must have one`;
+  return `"${topic}" ${has}, and each shard of the fleet needs a partition: "waybill setup kafka" prints the command`;
 }
 
 /** Makes brokers compact a progress topic soon: at two transactions a second, an open would otherwise read 170,000 records a day. */

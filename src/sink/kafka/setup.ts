@@ -3,8 +3,11 @@ import { X509Certificate } from 'node:crypto';
 import { messageOf } from '../../errors/errors.ts';
 import { progressConfig, progressTopicOf, topicsOf, type KafkaSettings } from './settings.ts';
 
-/** @param sources  ids of the sink's sources: each has a topic if the topic's name has `{source}` */
-export function setupText(id: string, settings: KafkaSettings, sources: readonly string[]): string {
+/**
+ * @param sources  ids of the sink's sources: each has a topic if the topic's name has `{source}`
+ * @param shards  of a fleet: each has a partition of the progress topic
+ */
+export function setupText(id: string, settings: KafkaSettings, sources: readonly string[], shards = 1): string {
   const { brokers, topic, exactlyOnce } = settings;
   const server = `--bootstrap-server ${brokers.join(',')}`;
   const topics = topicsOf(topic, sources);
@@ -23,7 +26,13 @@ export function setupText(id: string, settings: KafkaSettings, sources: readonly
   const lines = [
     '# Topics. Choose the partitions of the first; the guarantee requires 3 replicas, 2 of them in sync.',
     ...topics.map((name) => create(name, 6, durable)),
-    ...(exactlyOnce ? [create(progress, 1, { ...progressConfig, ...durable })] : []),
+    ...(exactlyOnce ? [create(progress, shards, { ...progressConfig, ...durable })] : []),
+    ...(exactlyOnce && shards > 1
+      ? [
+          '# Each shard of the fleet has a partition. If the topic has fewer:',
+          `kafka-topics.sh ${server} --alter --topic ${progress} --partitions ${shards}`,
+        ]
+      : []),
     '',
     `# Rights of the sink "${id}". DescribeConfigs lets "waybill check" see what weakens the guarantee.`,
     ...principal.remarks.map((remark) => `# ${remark}`),

@@ -11,7 +11,7 @@ import type { SinkContext } from '../define.ts';
 import type { KafkaClient, Owner } from './client.ts';
 import { isTooLong, keyed, partitionFor, rounds, type KafkaRecord } from './messages.ts';
 import { holdsPosition, lastProgress, openKey, ownProgress, progressText, type Progress } from './progress.ts';
-import { compactionProblem, progressConfig, progressTopicOf, transactionalIdOf, type KafkaSettings } from './settings.ts';
+import { compactionProblem, partitionProblem, progressConfig, progressTopicOf, transactionalIdOf, type KafkaSettings } from './settings.ts';
 import type { TokenSource } from './token.ts';
 
 /** The largest batch for a topic with unknown settings: the brokers' default limit is 1,048,588 bytes. */
@@ -53,6 +53,8 @@ export class KafkaSink implements Sink {
   readonly #resumePoint: ResumePoint;
   readonly #tokens: TokenSource | undefined;
   readonly #progressTopic: string;
+  /** Each shard of a fleet has its own partition: the positions of one journal would block another. */
+  readonly #progressPartition: number;
   readonly #topics = new Map<string, Topic>();
   #session: Session | undefined;
   #position: Position | undefined;
@@ -80,6 +82,7 @@ export class KafkaSink implements Sink {
     this.#context = context;
     this.#resumePoint = kept;
     this.#progressTopic = progressTopicOf(context.id, settings);
+    this.#progressPartition = context.fleet?.shard ?? 0;
     this.#tokens = tokens;
   }
 
@@ -189,9 +192,13 @@ export class KafkaSink implements Sink {
     if (!topic.includes('{source}')) await this.#topic(client, topic);
     if (!exactlyOnce) return;
     const found = await client.topic(this.#progressTopic, 'progressTopic');
-    if (found === undefined) await client.create(this.#progressTopic, progressConfig, 'progressTopic');
-    else if (found.partitions !== 1)
-      throw this.#error('sink_blocked', `"${this.#progressTopic}" has ${found.partitions} partitions and must have one`, 'progressTopic');
+    const { fleet } = this.#context;
+    if (found === undefined && !fleet) {
+      await client.create(this.#progressTopic, 1, progressConfig, 'progressTopic');
+      return;
+    }
+    const message = partitionProblem(this.#progressTopic, found?.partitions ?? 0, fleet);
+    if (message !== undefined) throw this.#error('sink_blocked', message, 'progressTopic');
   }
 
   /**
@@ -210,8 +217,8 @@ export class KafkaSink implements Sink {
       // mutant: opening-record
       key === openKey(id) && value === mark;
     const from = end > lookBack ? end - lookBack : 0n;
-    let records = await client.read(topic, from, isMark);
-    if (from > 0n && !holdsPosition(records, id)) records = await client.read(topic, 0n, isMark);
+    let records = await client.read(topic, this.#progressPartition, from, isMark);
+    if (from > 0n && !holdsPosition(records, id)) records = await client.read(topic, this.#progressPartition, 0n, isMark);
     if (this.#resumePoint.adopt === true) {
       ownProgress(records, id, topic);
       await this.#adopt(owner);
@@ -291,7 +298,7 @@ export class KafkaSink implements Sink {
   }
 
   #progressRecord(key: string, value: string): KafkaRecord {
-    return { topic: this.#progressTopic, partition: 0, key, value: Buffer.from(value), headers: {} };
+    return { topic: this.#progressTopic, partition: this.#progressPartition, key, value: Buffer.from(value), headers: {} };
   }
 
   /** The progress topic with the position, stored with the acknowledgement. */

@@ -12,7 +12,7 @@ afterEach(() => {
   rmSync(directory, { recursive: true });
 });
 
-async function printed(sink: string, parameters: readonly string[]): Promise<string> {
+async function printed(sink: string, parameters: readonly string[], others = '  - { id: f, type: file, path: ./f }'): Promise<string> {
   const file = join(directory, 'waybill.yaml');
   writeFileSync(
     file,
@@ -21,7 +21,7 @@ async function printed(sink: string, parameters: readonly string[]): Promise<str
     baseUrl: https://service.example/v2/api
     auth: { authUrl: 'https://login.example', tenantId: t, clientId: c, clientSecret: s, scopeAddress: a }
 sinks:
-  - { id: f, type: file, path: ./f }
+${others}
   - ${sink}
 `,
   );
@@ -53,6 +53,13 @@ test('prints topics, permissions and a consumer with read_committed, and needs n
     # For any other client of Kafka: isolation.level=read_committed
     "
   `);
+});
+
+test('in a fleet the progress topic has a partition for each shard', async () => {
+  const fleet = `${lake}\nfleet: { database: postgres://waybill@db.example/audit }`;
+  const text = await printed(fleet, ['kafka', '--sink', 'lake', '--print', '--shards', '12'], '');
+  expect(text).toMatch(/--create --if-not-exists --topic waybill-progress-lake --partitions 12 --replication-factor 3 /);
+  expect(text).toContain('--alter --topic waybill-progress-lake --partitions 12\n');
 });
 
 test('without transactions there is no progress topic and no permission for it', async () => {

@@ -143,6 +143,31 @@ describe('an archive in a bucket', () => {
     await expectIntact(5);
   });
 
+  test('each shard of a fleet has its own archive, and both are intact', async () => {
+    const shards = [0, 11].map((shard) => ({ shard, own: new ModelKept(String(shard % 10).repeat(32)) }));
+    for (const from of [1, 6])
+      for (const { shard, own } of shards) {
+        const context = contextOf('under-test', { format: 'raw', clock, fleet: { shard } });
+        await using sink = await archive.open(settingsOf(model.endpoint), context, own, never);
+        const batch = batchOf(messages(from, from + 4));
+        own.acknowledge(batch, (await sink.send(batch, never)).resumeNote);
+      }
+    const origins = new Set<string>();
+    for (const { shard } of shards) {
+      const keys = [...model.files(`${prefix}shard-${shard}/`)].flatMap(([path, bytes]) =>
+        path.startsWith('keys/') ? [bytes.toString().trimEnd()] : [],
+      );
+      const target = bucketTarget(settingsOf(model.endpoint).s3 as never, { fleet: { shard } });
+      await using store = new BucketStore(target, { setting: 'sinks.a.s3', clock });
+      const verifiers = keys.flatMap((each) => parseVerifier(each) ?? []);
+      const report = await verifyArchive(store, verifiers);
+      expect(report).toMatchObject({ result: 'intact', records: 10 });
+      origins.add(report.origin ?? '');
+    }
+    expect(origins.size).toBe(2);
+    expect([...model.versions.keys()].filter((key) => !/^audit\/production\/shard-(0|11)\//.test(key))).toEqual([]);
+  });
+
   const faults = ['lost', 'dropped', 'cut', 'text', 'xhtml', 409, 500, 503] as const;
   test.each(faults)('survives one %s answer at each of its requests', async (fault) => {
     await deliver(messages(1, 3));

@@ -364,6 +364,39 @@ describe('kafka', () => {
       expect(messageOf(thrown)).toMatch(/sink "siem" \(sinks\.siem\.progressTopic\): "waybill-progress-siem" belongs to another state/);
     });
 
+    test('of each shard of a fleet is in its own partition: two shards with one id deliver in turn, each once', async () => {
+      const shard = (number: number) => {
+        const own = new ModelKept(String(number).repeat(32));
+        const open = (): Promise<Sink> => kafka.open(settingsOf(broker), contextOf('siem', { fleet: { shard: number } }), own, never);
+        return { open, own };
+      };
+      const [zero, one] = [shard(0), shard(1)];
+      const missing = messageOf(await errorOf(zero.open()));
+      expect(missing).toBe(
+        'cannot use sink "siem" (sinks.siem.progressTopic): "waybill-progress-siem" does not exist, and each shard of the fleet needs a partition: "waybill setup kafka" prints the command',
+      );
+      broker.create('waybill-progress-siem', 1);
+      expect(messageOf(await errorOf(one.open()))).toContain('"waybill-progress-siem" has 1 partition, and each shard');
+      broker.create('waybill-progress-siem', 3);
+      for (const [{ open }, from] of [
+        [zero, 1],
+        [one, 1_001],
+        [zero, 11],
+        [one, 1_011],
+      ] as const) {
+        await using sink = await open();
+        // The first message of the next life was committed by the last one, whose process then ended without its answer.
+        const found = await sink.position?.(never);
+        expect(found?.position.seq).toBe(from % 1_000 === 1 ? undefined : from - 1);
+        await sink.send(batchOf(messages(from, from + 9)), never);
+      }
+      expect(seqs()).toEqual([...range(1, 10), ...range(1_001, 1_010), ...range(11, 20), ...range(1_011, 1_020)]);
+      const keys = broker
+        .committed('waybill-progress-siem')
+        .map((partition) => new Set(partition.map(({ value }) => /[01]{32}/.exec(value)?.[0])));
+      expect(keys).toEqual([new Set(['0'.repeat(32)]), new Set(['1'.repeat(32)]), new Set()]);
+    });
+
     test('after one of another state is valid: this state has adopted the sink', async () => {
       await deliver(10);
       const [log] = broker.topics.get('waybill-progress-siem') ?? [];

@@ -261,6 +261,22 @@ test('an archive receives the ledger and whole windows, in a separate directory'
   ]);
 });
 
+test('a fleet refuses sinks that belong to one process, with what to use', async () => {
+  const fleet = 'fleet: { database: postgres://waybill@db.example/audit }';
+  const problems = (sink: string, type: string) => problemsOf(valid({ top: fleet, sink }).replace('type: stdout', `type: ${type}`));
+  const use = 'use kafka, elasticsearch, splunk-hec';
+  expect(await problems('path: ./audit.ndjson', 'file')).toEqual([
+    `sinks.out.type (line 15): file is not possible with "fleet": another process would continue in a file that it does not have; ${use}, syslog, or an archive in S3`,
+  ]);
+  expect(await problems('', 'stdout')).toEqual([
+    `sinks.out.type (line 15): stdout is not possible with "fleet": each process has its own, and no reader gets all of them in order; ${use} or syslog`,
+  ]);
+  expect(await problems('directory: ./archive\nsigningKey: hush', 'archive')).toEqual([
+    'sinks.out.type (line 15): archive in a directory is not possible with "fleet": another process would not have the directory; use "s3"',
+  ]);
+  expect(await problems('s3: { bucket: audit, region: eu-central-1, objectLock: 365d }\nsigningKey: hush', 'archive')).toEqual([]);
+});
+
 test('an authUrl with the path of the token endpoint is refused, and the message names what to remove', async () => {
   const at = (authUrl: string): Promise<readonly string[]> =>
     problemsOf(`sources:

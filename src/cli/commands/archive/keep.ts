@@ -15,10 +15,10 @@ import { subcommand } from '../../command.ts';
 import { printJson, type Io } from '../../io.ts';
 import { actor, confirmed, operation, operationOptions, type OperationValues } from '../../operation.ts';
 import { required, text, timeOptions, toggle, type ValuesOf } from '../../option.ts';
-import { placeOf, type Place } from './place.ts';
+import { placeOf, shardOption, type Place } from './place.ts';
 import { isInPeriod } from './prove.ts';
 
-const sink = { sink: required(text('ID', 'archive sink of the configuration')) };
+const sink = { sink: required(text('ID', 'archive sink of the configuration')), ...shardOption };
 const pruneOptions = {
   ...sink,
   before: required(text('T', 'removes segments that were archived before this time: a time, a date, -400d')),
@@ -163,8 +163,11 @@ class Archive {
   }
 
   /** @throws WaybillError `archive_broken` for an archive whose lines are not as signed */
-  static async read({ sink, config }: { readonly sink: string; readonly config: string | undefined }, io: Io): Promise<Archive> {
-    const place = await placeOf({ sink, config, directory: undefined }, io);
+  static async read(
+    { sink, shard, config }: { readonly sink: string; readonly shard: number | undefined; readonly config: string | undefined },
+    io: Io,
+  ): Promise<Archive> {
+    const place = await placeOf({ sink, shard, config, directory: undefined }, io);
     const archive = new Archive(place, await Prover.open(place.store), (await originOf(place.store)) ?? '', io.signal);
     for await (const { facts, ...segment } of archive.#read()) {
       for (const each of facts) if (each.kind === 'operation' && each.order?.archive === archive.#origin) archive.orders.push(each.order);

@@ -12,11 +12,17 @@ import { placeOf as nameOf, type ArchiveSettings } from '../../../sink/archive/s
 import type { SinkContext } from '../../../sink/define.ts';
 import { byId } from '../../not-found.ts';
 import { readAbortable, type Io } from '../../io.ts';
-import { configOption, text, texts, type ValuesOf } from '../../option.ts';
+import { configOption, parsed, text, texts, type ValuesOf } from '../../option.ts';
 
+export const shardOption = {
+  shard: parsed('N', 'with --sink, in a fleet: the shard whose archive is meant; each has its own', 'the number of a shard', (given) =>
+    /^\d{1,3}$/.test(given) ? Number(given) : undefined,
+  ),
+};
 export const placeOptions = {
   directory: text('DIR', 'directory of the archive'),
   sink: text('ID', 'archive sink of the configuration, in a directory or in S3, in place of --directory'),
+  ...shardOption,
   ...configOption,
 };
 export const keyOption = {
@@ -39,10 +45,11 @@ export async function placeOf(values: PlaceValues, { env, signal }: Pick<Io, 'en
   const { directory, sink } = values;
   if ((directory === undefined) === (sink === undefined))
     throw new WaybillError('usage', 'cannot find the archive: pass either --directory DIR, or --sink ID of the configuration');
-  const found = sink === undefined ? undefined : await configured(sink, values.config, env);
+  if (sink === undefined && values.shard !== undefined) throw new WaybillError('usage', 'cannot use --shard without --sink');
+  const found = sink === undefined ? undefined : await configured(sink, values, env);
   const settings: Pick<ArchiveSettings, 'directory' | 's3'> = found?.settings ?? { directory };
-  const name = nameOf(settings);
-  if (settings.s3 === undefined && statSync(name, { throwIfNoEntry: false })?.isDirectory() !== true)
+  const name = `${nameOf(settings)}${values.shard === undefined ? '' : ` (shard ${values.shard})`}`;
+  if (settings.s3 === undefined && statSync(nameOf(settings), { throwIfNoEntry: false })?.isDirectory() !== true)
     throw new WaybillError('usage', `cannot read the archive "${name}": it is not a directory`);
   const context = found?.context ?? { id: 'archive', clock: systemClock };
   return { store: await openStore(settings, context, signal), name, settings: found?.settings, sink };
@@ -50,7 +57,7 @@ export async function placeOf(values: PlaceValues, { env, signal }: Pick<Io, 'en
 
 async function configured(
   id: string,
-  file: string | undefined,
+  { config: file, shard }: Pick<PlaceValues, 'config' | 'shard'>,
   env: Io['env'],
 ): Promise<{ readonly settings: ArchiveSettings; readonly context: SinkContext }> {
   // Every other way to name an archive starts faster without the modules of the configuration.
@@ -58,7 +65,15 @@ async function configured(
   const { config } = await loadConfig(file, env, { requireSecrets: false });
   const sink = byId('sink', config.sinks, id);
   if (sink.type !== 'archive') throw new WaybillError('usage', `cannot use the sink "${id}" of type ${sink.type}: it is not an archive`);
-  return { settings: sink.settings as ArchiveSettings, context: sinkContext(sink, config, { clock: systemClock }) };
+  if ((config.fleet === undefined) !== (shard === undefined))
+    throw new WaybillError(
+      'usage',
+      config.fleet
+        ? 'missing --shard N: each shard of a fleet has its own archive'
+        : 'cannot use --shard: the configuration has no "fleet"',
+    );
+  const own = { ...config, ...(shard !== undefined && { shard }) };
+  return { settings: sink.settings as ArchiveSettings, context: sinkContext(sink, own, { clock: systemClock }) };
 }
 
 /** The keys of `--key`, else the public halves of the sink's signing keys. @throws WaybillError `usage` when there is none */

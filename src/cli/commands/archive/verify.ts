@@ -61,7 +61,9 @@ async function run(values: Values, io: Io): Promise<number> {
   if (values.former !== undefined && values['key-until'] !== undefined)
     throw new WaybillError('usage', 'cannot use --key-until with --former: verify the former archive alone');
   const former =
-    values.former === undefined ? undefined : await placeOf({ directory: values.former, sink: undefined, config: undefined }, io);
+    values.former === undefined
+      ? undefined
+      : await placeOf({ directory: values.former, sink: undefined, shard: undefined, config: undefined }, io);
   await using _former = former?.store;
   const verifiers = await keysOf(values.key, io.signal, place);
   const now = systemClock.now() * 1_000;

@@ -15,13 +15,14 @@ import { linesOf } from '../../lines.ts';
 import { byId } from '../../not-found.ts';
 import { configOption, text, texts, type ValuesOf } from '../../option.ts';
 import { Progress } from '../../progress.ts';
-import { placeOf } from '../archive/place.ts';
+import { placeOf, shardOption } from '../archive/place.ts';
 import { recordEncoder } from '../encode.ts';
 import { trialText } from './trial-text.ts';
 
 const options = {
   archive: text('DIR', 'directory of an archive: its records and its ledger'),
   sink: text('ID', 'archive sink of the configuration, in a directory or in S3, in place of --archive'),
+  ...shardOption,
   file: text('FILE', 'events of the format ecs, one a line, in place of --archive; - is standard input'),
   rule: texts('ID', 'only this rule; may be repeated'),
   lists: text('FILE', 'exception lists, in YAML; default none: nothing is excepted'),
@@ -117,11 +118,11 @@ const actions: Readonly<Record<LedgerFacts['state'], string>> = {
 
 /** @returns the exit code */
 async function archived(
-  { archive, sink, config }: Pick<ValuesOf<typeof options>, 'archive' | 'sink' | 'config'>,
+  { archive, sink, shard, config }: Pick<ValuesOf<typeof options>, 'archive' | 'sink' | 'shard' | 'config'>,
   history: History,
   io: Io,
 ): Promise<number> {
-  const { store: opened } = await placeOf({ directory: archive, sink, config }, io);
+  const { store: opened } = await placeOf({ directory: archive, sink, shard, config }, io);
   await using store = opened;
   const prover = await Prover.open(store);
   const encoders = new Map<string, (text: string) => string>();

@@ -18,6 +18,11 @@ function shardsOf(given: string): number | undefined {
   return /^([1-9]\d{0,2}|1000)$/.test(given) ? Number(given) : undefined;
 }
 
+const shardsOption = withDefault(
+  parsed('N', 'number of journals that the members of a fleet share; default 16', 'a whole number from 1 to 1000', shardsOf),
+  '16',
+);
+
 function spaceOf(given: string): string | undefined {
   return /^[a-z0-9_-]{1,64}$/.test(given) ? given : undefined;
 }
@@ -37,7 +42,8 @@ setup kibana imports the data view, saved searches, dashboards and detection rul
 not changed, except that --enable enables it: delete it in Kibana first to import it again. A rule runs with the API key, or as the user, that
 enabled it: it stops when that key expires or is deleted. The command waits for a Kibana that starts, and reports each attempt.
 
-setup kafka prints the topics and ACLs that a cluster administrator creates for the sink, and for a consumer that reads committed messages only.`,
+setup kafka prints the topics and ACLs that a cluster administrator creates for the sink, and for a consumer that reads committed messages only.
+The members of a fleet do not create the progress topic: it has a partition for each of the --shards.`,
   subcommands: {
     elasticsearch: subcommand({
       summary: 'installs the pipeline, mapping and index template of the data stream or indices',
@@ -78,16 +84,13 @@ setup kafka prints the topics and ACLs that a cluster administrator creates for 
     }),
     kafka: subcommand({
       summary: 'creates the progress topic if it does not exist; prints topics and ACLs',
-      options: shared,
+      options: { ...shared, shards: shardsOption },
       run: async (values, io) => (await import('./kafka.ts')).setup(values, io),
     }),
     postgres: subcommand({
       summary: 'creates the tables of a fleet, and gives its members their rights',
       options: {
-        shards: withDefault(
-          parsed('N', 'number of journals that the members share; default 16', 'a whole number from 1 to 1000', shardsOf),
-          '16',
-        ),
+        shards: shardsOption,
         reader: text('USER', 'user of the database that may read: for status and reports'),
         print: shared.print,
         ...configOption,
