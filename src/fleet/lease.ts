@@ -75,6 +75,20 @@ export async function renew(pool: Pool, held: readonly Taken[], leaseMs: number)
   return rows.map(({ shard }) => shard);
 }
 
+/**
+ * The first commit that the database lost, when another member owns the shard, or could have taken it; undefined if it lost none.
+ * @param last  the last commit that the database had carried out
+ */
+export async function firstLost(pool: Pool, { shard, epoch, lease, commits }: Taken, last: number): Promise<number | undefined> {
+  const sql = `SELECT (SELECT count(*) FROM waybill.takes WHERE shard = $1 AND epoch = $2 AND lease = $3) AS own,
+    (SELECT commits FROM waybill.takes WHERE shard = $1 AND epoch > $2 ORDER BY epoch LIMIT 1) AS next, commits FROM waybill.journals WHERE shard = $1`;
+  const { rows } = await asked(() => pool.query<{ own: number; next: number | null; commits: number }>(sql, [shard, epoch, lease]));
+  const [found] = rows;
+  // Of the commits of this lease, a database that does not know the lease has none.
+  const kept = found?.own === 1 ? (found.next ?? found.commits) : Math.min(commits, found?.commits ?? 0);
+  return kept < last ? kept + 1 : undefined;
+}
+
 /** Gives a shard up after its last commit. */
 export async function release(pool: Pool, { shard, lease }: Taken): Promise<void> {
   const sql = 'UPDATE waybill.journals SET lease = NULL, owner = NULL, expires = NULL WHERE shard = $1 AND lease = $2';

@@ -6,7 +6,7 @@ import { codeOf } from '../errors/errors.ts';
 import type { Log } from '../model/telemetry.ts';
 import type { Clock } from '../model/time.ts';
 import { asked, type Pool } from './database.ts';
-import { Lease, release, renew, take, type Taken } from './lease.ts';
+import { firstLost, Lease, release, renew, take, type Taken } from './lease.ts';
 import { Shard } from './shard.ts';
 
 /** Shards that a turn takes at most: each is loaded at once. */
@@ -25,6 +25,7 @@ export interface OpenShard {
 interface Held {
   readonly taken: Taken;
   readonly lease: Lease;
+  readonly shard: Shard;
   readonly open: OpenShard;
   /** Set once the shard is ending. */
   ended?: Promise<void>;
@@ -91,7 +92,7 @@ export class Member {
     );
     for (const each of held) {
       if (kept.has(each.taken.shard)) each.lease.renewed(began);
-      else this.#lose(each);
+      else await this.#lose(each);
     }
     if (isStopping) return;
     const most = Math.ceil(shards / Math.max(1, members));
@@ -121,7 +122,8 @@ export class Member {
     const own = [...this.#held].map(({ taken }) => taken);
     for (const taken of await take(pool, name, own, most, leaseMs)) {
       const lease = new Lease(clock, leaseMs, began);
-      const held: Held = { taken, lease, open: open(new Shard(pool, taken, leaseMs, lease)) };
+      const shard = new Shard(pool, taken, leaseMs, lease, log);
+      const held: Held = { taken, lease, shard, open: open(shard) };
       this.#held.add(held);
       log.write('shard.taken', { shard: taken.shard, epoch: taken.epoch });
       held.open.failed.catch((error: unknown) => this.#failed(held, error));
@@ -131,16 +133,26 @@ export class Member {
   /** Another member may take the shard again: what failed here may work there, or after the state was loaded again. */
   #failed(held: Held, error: unknown): void {
     if (held.ended) return;
+    if (codeOf(error) === 'lease_lost') {
+      void this.#tried(() => this.#lose(held));
+      return;
+    }
     const { shard, epoch } = held.taken;
     this.#options.log.write('shard.failed', { shard, epoch, code: codeOf(error), error });
     void this.#end(held);
   }
 
-  #lose(held: Held): void {
+  async #lose(held: Held): Promise<void> {
+    const isEnding = held.ended !== undefined;
     held.lease.lose();
-    const { shard, epoch } = held.taken;
-    if (!held.ended) this.#options.log.write('shard.lost', { shard, epoch });
     void this.#end(held);
+    if (isEnding) return;
+    const { shard, epoch } = held.taken;
+    const { pool, log } = this.#options;
+    const { last } = held.shard;
+    const first = await firstLost(pool, held.taken, last);
+    if (first === undefined) log.write('shard.lost', { shard, epoch });
+    else log.write('shard.rolled_back', { shard, epoch, code: 'database_rolled_back', first, last });
   }
 
   #end(held: Held): Promise<void> {

@@ -3,6 +3,7 @@ import type { Table } from '../journal/replica/capture.ts';
 import type { Change, Commit, Fence, Row, SeenColumns, SegmentColumns, ShardDatabase, Value } from '../journal/replica/shard-database.ts';
 import { isMoment } from '../journal/replica/absent.ts';
 import { kindRecords } from '../journal/segment.ts';
+import type { Log } from '../model/telemetry.ts';
 import { arrayOf, unescaped } from './arrays.ts';
 import { asked, type Pool } from './database.ts';
 import type { Lease, Taken } from './lease.ts';
@@ -15,22 +16,33 @@ const mostBytes = 8 * 2 ** 20;
 const forecastSegments = 200;
 export class Shard implements ShardDatabase {
   readonly taken: Taken;
+  /** The number of the last commit that the database has confirmed. */
+  last: number;
   readonly #pool: Pool;
   readonly #leaseMs: number;
   readonly #lease: Pick<Lease, 'owned'>;
+  readonly #log: Log;
   readonly #tables = storedTables();
 
   /** @param lease  its time at this member */
-  constructor(pool: Pool, taken: Taken, leaseMs: number, lease: Pick<Lease, 'owned'>) {
+  constructor(pool: Pool, taken: Taken, leaseMs: number, lease: Pick<Lease, 'owned'>, log: Log) {
     this.#pool = pool;
     this.taken = taken;
+    this.last = taken.commits;
     this.#leaseMs = leaseMs;
     this.#lease = lease;
+    this.#log = log;
+  }
+
+  repaired(first: number, last: number): void {
+    const { shard, epoch } = this.taken;
+    this.#log.write('shard.repaired', { shard, epoch, first, last });
   }
 
   /** The rows of a shard for a reader, without a lease. */
   static reader(pool: Pool, shard: number): Pick<ShardDatabase, 'load'> {
-    return new Shard(pool, { shard, epoch: 0, lease: '', commits: 0 }, 0, { owned: () => Promise.resolve() });
+    const nothing = { owned: () => Promise.resolve(), write: () => undefined };
+    return new Shard(pool, { shard, epoch: 0, lease: '', commits: 0 }, 0, nothing, nothing);
   }
 
   owned(signal: AbortSignal): Promise<void> {
@@ -78,7 +90,9 @@ export class Shard implements ShardDatabase {
   async commit(commit: Commit): Promise<boolean> {
     const statement = this.#statement(commit);
     const { rows } = await asked(() => this.#pool.query<{ n: number }>(statement));
-    return rows[0]?.n === 1;
+    const isDone = rows[0]?.n === 1;
+    if (isDone) this.last = commit.number;
+    return isDone;
   }
 
   async fence(): Promise<Fence | undefined> {

@@ -602,7 +602,7 @@ export class Journal implements CollectJournal, DeliverJournal, AsyncDisposable 
   shrinkCopy(): number {
     const { replica } = this.#store;
     if (!replica?.isSettled || this.usage().bytes <= this.#localSize) return 0;
-    const emptied = replica.absent.shrink(Math.min(this.head().seq, this.sinkPositions.leastAcknowledged()));
+    const emptied = replica.shrink(Math.min(this.head().seq, this.sinkPositions.leastAcknowledged()));
     if (emptied > 0) this.#store.shrink();
     return emptied;
   }

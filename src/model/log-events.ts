@@ -177,6 +177,22 @@ export const logEvents = {
       'This member did not renew its lease in time, and another one took the shard. Nothing is lost: what was not committed is discarded, and the ' +
       'other member collects it again.',
   },
+  'shard.repaired': {
+    level: 'error',
+    message: 'the database had lost commits, and has their rows again',
+    fields: 'shard epoch first last',
+    meaning:
+      'After a fail-over to a standby that lacked the commits `first` to `last` of the shard, or a restore to a point in time. Their owner has written ' +
+      'all their rows again: nothing is missing, and what sinks received agrees with it. A commit that the owner could not repair is in `shard.failed`.',
+  },
+  'shard.rolled_back': {
+    level: 'error',
+    message: 'the database lost commits, and their owner no longer owns the shard',
+    fields: 'shard epoch code first last',
+    meaning:
+      'After a fail-over or a restore the database lacks the commits `first` to `last`, and the lease of their owner too, so that it could not write ' +
+      'them again. The next owner continues from the older state. `waybill explain database_rolled_back` says what each sink then has.',
+  },
   'shard.failed': {
     level: 'error',
     message: 'shard ended by an error',

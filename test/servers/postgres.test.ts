@@ -59,7 +59,8 @@ describe.skipIf(postgresMissing !== undefined)('PostgreSQL', () => {
     return taken;
   };
 
-  const shardOf = (taken: Taken): Shard => new Shard(pool, taken, leaseMs, new Lease(systemClock, leaseMs, systemClock.monotonic()));
+  const shardOf = (taken: Taken): Shard =>
+    new Shard(pool, taken, leaseMs, new Lease(systemClock, leaseMs, systemClock.monotonic()), noting({ write: () => undefined }));
 
   const open = (taken: Taken): Promise<Journal> => openWith(shardOf(taken));
 
@@ -252,6 +253,39 @@ describe.skipIf(postgresMissing !== undefined)('PostgreSQL', () => {
     await journal[Symbol.asyncDispose]();
   });
 
+  /** The rows of a shard and its last commit, as a standby that receives nothing more has them. @returns puts them back */
+  const standbyOf = async ({ shard }: Taken): Promise<() => Promise<void>> => {
+    const tables = Object.keys(contentOf(new ModelDatabase().rows));
+    for (const name of tables) await pool.query(`CREATE TABLE standby_${name} AS SELECT * FROM waybill.${name} WHERE shard = ${shard}`);
+    const { rows } = await pool.query<{ commits: number }>(`SELECT commits FROM waybill.journals WHERE shard = ${shard}`);
+    return async () => {
+      for (const name of tables)
+        await pool.query(`BEGIN; DELETE FROM waybill.${name} WHERE shard = ${shard}; INSERT INTO waybill.${name} SELECT * FROM standby_${name};
+          DROP TABLE standby_${name}; UPDATE waybill.journals SET commits = ${rows[0]?.commits ?? 0} WHERE shard = ${shard}; COMMIT`);
+    };
+  };
+
+  test('after a fail-over to a standby that lacked commits, their owner writes them again', async () => {
+    const taken = await takeOne();
+    const events: unknown[] = [];
+    const lease = new Lease(systemClock, leaseMs, systemClock.monotonic());
+    const log = noting({ write: (event, ...fields) => void events.push([event, ...fields]) });
+    const shard = new Shard(pool, taken, leaseMs, lease, log);
+    const journal = await openWith(shard);
+    if (!journal.hasSource(source)) journal.registerSource(source, 'tenant', base);
+    await journal.append(pageOf([collected(1, base + second)]));
+    const failOver = await standbyOf(taken);
+    const kept = shard.last;
+    for (let i = 2; i < 6; i += 1) await journal.append(pageOf([collected(i, base + i * second)]));
+    const { last } = shard;
+    await failOver();
+    expect((await contentIn(taken))['segments']).toHaveLength(1);
+    await journal.append(pageOf([collected(6, base + 6 * second)]));
+    expect(events).toEqual([['shard.repaired', { shard: taken.shard, epoch: taken.epoch, first: kept + 1, last }]]);
+    expect(await contentIn(taken)).toEqual(contentOf(journal.db));
+    await journal[Symbol.asyncDispose]();
+  });
+
   describe('members', () => {
     const shortLease = 1_500;
 
@@ -346,6 +380,22 @@ describe.skipIf(postgresMissing !== undefined)('PostgreSQL', () => {
       await until(() => one.it.shards.length === 0);
       const { rows } = await pool.query<{ shard: number }>("SELECT DISTINCT shard FROM waybill.takes WHERE owner = 'two' ORDER BY shard");
       expect(rows.map(({ shard }) => shard)).toEqual(all);
+    });
+
+    test('a member whose shard was rolled back before it could repair it says which commits are missing', async () => {
+      const one = member('one');
+      void run(one);
+      await until(() => heldBy(one).length === shards);
+      const journals = (columns: string) =>
+        pool.query<{ commits: number; lease: string }>(`SELECT ${columns} FROM waybill.journals WHERE shard IN (1, 2)`);
+      await until(async () => (await journals('commits')).rows.every(({ commits }) => commits > 5));
+      // Shard 1: a standby that lacks the take-over, too. Shard 2: another member took it there, and nothing is missing.
+      await pool.query(`BEGIN; DELETE FROM waybill.takes WHERE shard = 1;
+        UPDATE waybill.journals SET lease = gen_random_uuid(), owner = 'two', expires = clock_timestamp() + interval '1 min',
+          commits = CASE shard WHEN 1 THEN 2 ELSE commits END WHERE shard IN (1, 2);
+        INSERT INTO waybill.takes (shard, epoch, owner, lease, commits) SELECT shard, epoch + 1, owner, lease, commits FROM waybill.journals WHERE shard = 2; COMMIT`);
+      await until(() => one.events.filter((event) => /lost|rolled/.test(event)).length >= 2);
+      expect(one.events.filter((event) => /lost|rolled|failed/.test(event)).toSorted()).toEqual(['shard.lost', 'shard.rolled_back']);
     });
 
     test('a source has one shard for all members, and keeps it', async () => {

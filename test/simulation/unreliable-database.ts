@@ -57,6 +57,10 @@ export class UnreliableDatabase implements ShardDatabase {
     return this.#model.seen(source, buckets);
   }
 
+  repaired(first: number, last: number): void {
+    this.#model.repairs.push([first, last]);
+  }
+
   owned(): Promise<void> {
     return Promise.resolve();
   }

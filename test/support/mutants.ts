@@ -52,7 +52,7 @@ export const mutants: readonly Mutant[] = [
     name: 'refused-is-committed',
     what: 'a refused commit counts, whatever the database has',
     suite: replica,
-    changes: { 'refused-commit': remove },
+    changes: { 'refused-commit': '$(expression.expression).at(-1)' },
   },
   {
     name: 'no-gate',

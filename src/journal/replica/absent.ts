@@ -69,7 +69,7 @@ export class Absent {
 
   /**
    * Empties some values that the copy needs no more, when the database has every commit.
-   * @param through  every sink has acknowledged the entries until then
+   * @param through  every sink has acknowledged the entries until then, and no repair needs them
    * @returns the number of emptied rows
    */
   shrink(through: number): number {
@@ -81,11 +81,11 @@ export class Absent {
       const { changes } = segments.run(through, shrinkSegments);
       if (changes > 0) return changes;
       return this.#db
-        .prepare<[number]>(
+        .prepare<[number, number]>(
           `UPDATE seen SET uids = x'' WHERE bucket >= 0 AND length(uids) > 0
-             AND bucket < (SELECT max(bucket) FROM seen AS newest WHERE newest.source = seen.source) - ?`,
+             AND seq <= ? AND bucket < (SELECT max(bucket) FROM seen AS newest WHERE newest.source = seen.source) - ?`,
         )
-        .run(keptBuckets).changes;
+        .run(through, keptBuckets).changes;
     });
   }
 

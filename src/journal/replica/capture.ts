@@ -2,7 +2,7 @@
  * Notes which rows each transaction of a working copy changes. Triggers do it, so that no statement can be forgotten, and the list of tables
  * comes from the schema, so that no table can.
  */
-import type { Database } from 'better-sqlite3';
+import type { Database, Statement } from 'better-sqlite3';
 import type { Change, Row, Value } from './shard-database.ts';
 
 interface Column {
@@ -50,11 +50,19 @@ export function tablesOf(db: Database): Table[] {
 export class Capture {
   readonly tables: readonly Table[];
   readonly #db: Database;
+  /** By table: the row of a key. */
+  readonly #rows: ReadonlyMap<string, Statement<Value[], Row>>;
 
   /** Begins to note changes on this connection. */
   constructor(db: Database) {
     this.#db = db;
     this.tables = tablesOf(db);
+    this.#rows = new Map(
+      this.tables.map(({ name, key }) => {
+        const where = key.map((column) => `${column} = ?`).join(' AND ');
+        return [name, db.prepare<Value[], Row>(`SELECT * FROM main.${name} WHERE ${where}`)];
+      }),
+    );
     db.pragma('temp_store = MEMORY');
     // Without it, REPLACE deletes a row without its trigger.
     db.pragma('recursive_triggers = ON');
@@ -96,14 +104,17 @@ export class Capture {
     const noted = this.#db.prepare<[], { t: number; k0: Value; k1: Value; k2: Value }>(sql).all();
     if (noted.length === 0) return [];
     this.#db.exec('DELETE FROM temp.changed');
-    return noted.flatMap(({ t, k0, k1, k2 }) => {
-      const table = this.tables[t];
-      if (!table) return [];
-      const key = [k0, k1, k2].slice(0, table.key.length);
-      const where = table.key.map((column) => `${column} = ?`).join(' AND ');
-      const row = this.#db.prepare<Value[], Row>(`SELECT * FROM main.${table.name} WHERE ${where}`).get(...key);
-      return { table: table.name, key, row };
-    });
+    return this.contentOf(
+      noted.flatMap(({ t, k0, k1, k2 }) => {
+        const table = this.tables[t];
+        return table ? [{ table: table.name, key: [k0, k1, k2].slice(0, table.key.length) }] : [];
+      }),
+    );
+  }
+
+  /** The present content of rows. */
+  contentOf(rows: readonly Pick<Change, 'table' | 'key'>[]): Change[] {
+    return rows.map(({ table, key }) => ({ table, key, row: this.#rows.get(table)?.get(...key) }));
   }
 }
 

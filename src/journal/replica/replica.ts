@@ -4,6 +4,9 @@
  *
  * Commit n moves the fence row from n - 1 to n, so each is carried out at most once, and a late request of an earlier one is refused.
  * Without an answer the same commit is sent again. A refusal with the row at n, under our lease, means that an earlier attempt succeeded.
+ *
+ * A row below n - 1, under our lease, means that the database lost commits, as after a fail-over to a standby that lacked them. The copy has
+ * their rows: it writes all rows that changed lately, as one commit with a number that no earlier attempt has.
  */
 import type { Database } from 'better-sqlite3';
 import { codeOf, WaybillError } from '../../errors/errors.ts';
@@ -15,6 +18,17 @@ import type { Change, Commit, Fence, ShardDatabase } from './shard-database.ts';
 /** The waits before a commit is sent again, ms. */
 const firstWait = 50;
 const longestWait = 1_000;
+/** How long, ms, and for how many rows at most, a loss of commits can be repaired. */
+const repairableMs = 120_000;
+const repairableRows = 100_000;
+
+/** A row of which the database may lose the last change. */
+interface Recent {
+  readonly row: Pick<Change, 'table' | 'key'>;
+  /** Of the last commit that contained it. */
+  readonly number: number;
+  readonly sentAt: number;
+}
 
 interface Waiting {
   readonly transaction: number;
@@ -30,6 +44,10 @@ export class Replica {
   readonly #closing = new AbortController();
   /** Changes of the next commit by row: a later change of a row replaces an earlier one. */
   #pending = new Map<string, Change>();
+  /** The rows of the last commits, in the order of these. */
+  readonly #recent = new Map<string, Recent>();
+  /** The last commit of whose rows one is not in `#recent`. */
+  #forgotten: number;
   /** The number of the last commit that the database has. */
   #commits: number;
   /** The transactions of the working copy since the take-over, and those that the database has. */
@@ -45,6 +63,7 @@ export class Replica {
     this.#database = database;
     this.#clock = clock;
     this.#commits = database.taken.commits;
+    this.#forgotten = this.#commits;
     this.add(capture.collect());
   }
 
@@ -112,11 +131,10 @@ export class Replica {
       // The transactions of one turn of the event loop share a commit.
       await Promise.resolve();
       while (this.#pending.size > 0) {
-        const changes = [...this.#pending.values()];
+        const changes = this.#pending;
         const transactions = this.#transactions;
         this.#pending = new Map();
-        await this.#commit(changes);
-        this.#commits += 1;
+        this.#commits = await this.#commit(changes);
         this.#committed = transactions;
         for (const { resolve } of this.#waiting.filter(({ transaction }) => transaction <= transactions)) resolve();
         this.#waiting = this.#waiting.filter(({ transaction }) => transaction > transactions);
@@ -130,25 +148,63 @@ export class Replica {
     }
   }
 
-  /** The content of a commit never changes once it was sent: an earlier attempt may still be under way. */
-  async #commit(changes: readonly Change[]): Promise<void> {
+  /** The content of a commit never changes once it was sent: an earlier attempt may still be under way. @returns the number of the last commit */
+  async #commit(changes: ReadonlyMap<string, Change>): Promise<number> {
     const { lease } = this.#database.taken;
-    const number = this.#commits + 1;
-    const commit: Commit = { fence: /* mutant: fence */ { lease, commits: number - 1 }, number, changes };
-    await this.answered(async (database) => {
-      if (!(await database.commit(commit))) this.#judge(await database.fence(), number);
-    });
+    const before = this.#commits;
+    const number = before + 1;
+    const sent: Commit[] = [{ fence: /* mutant: fence */ { lease, commits: number - 1 }, number, changes: [...changes.values()] }];
+    this.#remember(changes, number);
+    for (;;) {
+      const commit = sent.at(-1);
+      if (!commit) throw new WaybillError('internal_error', 'no commit was sent');
+      const found = await this.answered(async (database) =>
+        (await database.commit(commit)) ? commit.number : this.#judged(await database.fence()),
+      );
+      const done = /* mutant: refused-commit */ sent.find((each) => each.number === found);
+      if (!done) sent.push(this.#repair(found, commit.number + 1));
+      else {
+        if (done !== sent[0]) this.#database.repaired(done.fence.commits + 1, before);
+        return done.number;
+      }
+    }
   }
 
-  /** After a refusal. Returns if an earlier attempt carried out the commit. */
-  #judge(found: Fence | undefined, number: number): void {
+  /** After a refusal: the number of the last commit. */
+  #judged(found: Fence | undefined): number {
     if (found?.lease !== this.#database.taken.lease) throw lost();
-    // mutant: refused-commit
-    if (found.commits !== number)
-      throw new WaybillError(
-        'database_rolled_back',
-        `the database has ${found.commits} commits of the shard, but had carried out ${number - 1}`,
-      );
+    return found.commits;
+  }
+
+  /** Notes the rows of a commit, and forgets those of old ones. */
+  #remember(changes: ReadonlyMap<string, Pick<Change, 'table' | 'key'>>, number: number): void {
+    const sentAt = this.#clock.monotonic();
+    for (const [id, { table, key }] of changes) {
+      this.#recent.delete(id);
+      this.#recent.set(id, { row: { table, key }, number, sentAt });
+    }
+    for (const [id, recent] of this.#recent) {
+      if (this.#recent.size <= repairableRows && recent.sentAt >= sentAt - repairableMs) return;
+      this.#recent.delete(id);
+      this.#forgotten = Math.max(this.#forgotten, recent.number);
+    }
+  }
+
+  /** The database lost the commits after `found`. The rows as they are now are those of a whole transaction, because what waits is among them. */
+  #repair(found: number, number: number): Commit {
+    const message = `the database has ${found} commits of the shard, but had carried out ${this.#commits}`;
+    if (found < this.#forgotten || found >= number)
+      throw new WaybillError('database_rolled_back', `${message}; it is too late to write the rows of the others again`);
+    this.#remember(this.#pending, number);
+    const rows = [...this.#recent.values()].map(({ row }) => row);
+    return { fence: { lease: this.#database.taken.lease, commits: found }, number, changes: this.#capture.contentOf(rows) };
+  }
+
+  /** See Absent.shrink. What a repair may need stays. */
+  shrink(through: number): number {
+    let last = through;
+    for (const { row } of this.#recent.values()) if (row.table === 'segments') last = Math.min(last, Number(row.key[0]) - 1);
+    return this.absent.shrink(last);
   }
 
   #fail(error: WaybillError): void {

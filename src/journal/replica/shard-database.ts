@@ -62,6 +62,8 @@ export interface ShardDatabase {
   commit(commit: Commit): Promise<boolean>;
   /** Resolves while no other member can own the shard, by the clock of this one; waits for a renewal. @throws WaybillError `lease_lost` */
   owned(signal: AbortSignal): Promise<void>;
+  /** The database had lost commits, and has their rows again. @param first  the first of them @param last  the last one before the repair */
+  repaired(first: number, last: number): void;
   /** The fence row now; undefined if the shard is gone. */
   fence(): Promise<Fence | undefined>;
 }

@@ -2,7 +2,16 @@
 import { randomUUID } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import Database from 'better-sqlite3';
-import type { Commit, Fence, Row, SeenColumns, SegmentColumns, ShardDatabase, Value } from '../../../src/journal/replica/shard-database.ts';
+import type {
+  Change,
+  Commit,
+  Fence,
+  Row,
+  SeenColumns,
+  SegmentColumns,
+  ShardDatabase,
+  Value,
+} from '../../../src/journal/replica/shard-database.ts';
 
 const schema = readFileSync(new URL('../../../src/journal/migrations/001.sql', import.meta.url), 'utf8');
 
@@ -46,7 +55,11 @@ export class ModelDatabase {
   readonly rows = new Database(':memory:');
   /** For tests that read the working copy themselves. */
   loadsAll = false;
+  /** The first and the last of the commits of each repair. */
+  readonly repairs: [first: number, last: number][] = [];
   #fence: Fence = { lease: '', commits: 0 };
+  /** What undoes the last commits, the newest last: the fence row before each, and its rows before it. */
+  #undo: { readonly fence: Fence; readonly changes: readonly Change[] }[] = [];
 
   constructor() {
     this.rows.exec(schema);
@@ -70,6 +83,7 @@ export class ModelDatabase {
       commit: (commit) => Promise.resolve(this.carryOut(commit)),
       fence: () => Promise.resolve(this.#fence),
       owned: () => Promise.resolve(),
+      repaired: (first, last) => void this.repairs.push([first, last]),
     };
   }
 
@@ -97,21 +111,32 @@ export class ModelDatabase {
   carryOut({ fence, number, changes }: Commit): boolean {
     const holds = Object.entries(fence).every(([column, value]) => this.#fence[column as keyof Fence] === value);
     if (!holds) return false;
-    const keys = new Map(storedTables(this.rows).map(({ name, key }) => [name, key]));
-    this.rows.transaction(() => {
-      for (const { table, key, row } of changes) {
-        const where = (keys.get(table) ?? []).map((column) => `${column} = ?`).join(' AND ');
-        this.rows.prepare<Value[]>(`DELETE FROM ${table} WHERE ${where}`).run(...key);
-        if (row !== undefined) this.#insert(table, row);
-      }
-    })();
+    this.#undo.push({ fence: this.#fence, changes: this.#apply(changes) });
+    if (this.#undo.length > 50) this.#undo.shift();
     this.#fence = { ...this.#fence, commits: number };
     return true;
   }
 
-  /** Forgets that the last commit was carried out: the fence row of a standby that lacked it. */
-  rollBack(): Fence {
-    return (this.#fence = { ...this.#fence, commits: this.#fence.commits - 1 });
+  /** Loses the last commits, as a fail-over to a standby that lacked them. Takes of the shard stay: nothing is lost of those. */
+  rollBack(commits = 1): void {
+    for (const { fence, changes } of this.#undo.splice(-commits).toReversed()) {
+      this.#apply(changes);
+      this.#fence = { ...this.#fence, commits: fence.commits };
+    }
+  }
+
+  /** @returns the rows before */
+  #apply(changes: readonly Change[]): Change[] {
+    const keys = new Map(storedTables(this.rows).map(({ name, key }) => [name, key]));
+    return this.rows.transaction(() =>
+      changes.map(({ table, key, row }) => {
+        const where = (keys.get(table) ?? []).map((column) => `${column} = ?`).join(' AND ');
+        const before = this.rows.prepare<Value[], Row>(`SELECT * FROM ${table} WHERE ${where}`).get(...key);
+        this.rows.prepare<Value[]>(`DELETE FROM ${table} WHERE ${where}`).run(...key);
+        if (row !== undefined) this.#insert(table, row);
+        return { table, key, row: before };
+      }),
+    )();
   }
 
   /** Takes the rows of a state, as `fleet import` does. */
