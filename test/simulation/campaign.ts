@@ -28,7 +28,18 @@ export interface Sums {
 }
 
 export const nothing = (): Sums => ({
-  figures: { seeds: 0, steps: 0, lives: 0, kills: 0, powerCuts: 0, lostAcknowledgements: 0, requests: 0, records: 0, windows: 0 },
+  figures: {
+    seeds: 0,
+    steps: 0,
+    lives: 0,
+    kills: 0,
+    powerCuts: 0,
+    repairs: 0,
+    lostAcknowledgements: 0,
+    requests: 0,
+    records: 0,
+    windows: 0,
+  },
   sometimes: {},
   twice: 0,
 });

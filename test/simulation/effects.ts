@@ -83,6 +83,8 @@ export class Place {
     const to = this.fresh();
     mkdirSync(to, { mode: 0o700 });
     if (database) {
+      // Only an owner that lives can repair a loss: else the server with the lost commits comes back first.
+      database.restore();
       writeFileSync(join(to, 'waybill.db'), database.rows.serialize());
       return to;
     }

@@ -56,6 +56,8 @@ interface Fate {
   readonly fault: (message: string) => void;
   /** No faults any more: everything must be collected and delivered. */
   readonly isCalm: () => boolean;
+  /** The owner of a shard has written lost commits again. */
+  readonly repaired: () => void;
 }
 
 interface LifeParts {

@@ -31,6 +31,8 @@ export interface Figures {
   lives: number;
   kills: number;
   powerCuts: number;
+  /** Losses of commits by the database of a shard that the owner repaired. */
+  repairs: number;
   lostAcknowledgements: number;
   requests: number;
   records: number;
@@ -177,6 +179,7 @@ class Simulation {
       lives: 0,
       kills: 0,
       powerCuts: 0,
+      repairs: 0,
       lostAcknowledgements: 0,
       requests: 0,
       records: [...this.#services.values()].reduce((sum, { truths }) => sum + truths.length, 0),
@@ -442,6 +445,9 @@ class Simulation {
         afterPruning: this.#oracle.afterPruning,
         fault: (message) => this.#oracle.fault(message),
         isCalm: () => this.#isCalm,
+        repaired: () => {
+          this.#figures.repairs += 1;
+        },
       },
     });
     this.#life = life;

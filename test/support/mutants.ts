@@ -55,6 +55,24 @@ export const mutants: readonly Mutant[] = [
     changes: { 'refused-commit': '$(expression.expression).at(-1)' },
   },
   {
+    name: 'repair-of-half-a-transaction',
+    what: 'the repair of lost commits has rows of a transaction whose other rows wait',
+    suite: replica,
+    changes: { 'repair-waiting': remove },
+  },
+  {
+    name: 'repair-without-values',
+    what: 'the copy empties bodies that the database may lose',
+    suite: replica,
+    changes: { 'repair-values': remove },
+  },
+  {
+    name: 'repair-without-lease',
+    what: 'a repair of a former owner is carried out',
+    suite: replica,
+    changes: { 'repair-fence': '({ $(properties[1]) }) as never' },
+  },
+  {
     name: 'no-gate',
     what: 'promises of the journal of a shard resolve before the commit',
     suite: shard,

@@ -195,14 +195,20 @@ export class Replica {
     const message = `the database has ${found} commits of the shard, but had carried out ${this.#commits}`;
     if (found < this.#forgotten || found >= number)
       throw new WaybillError('database_rolled_back', `${message}; it is too late to write the rows of the others again`);
+    // mutant: repair-waiting
     this.#remember(this.#pending, number);
     const rows = [...this.#recent.values()].map(({ row }) => row);
-    return { fence: { lease: this.#database.taken.lease, commits: found }, number, changes: this.#capture.contentOf(rows) };
+    return {
+      fence: /* mutant: repair-fence */ { lease: this.#database.taken.lease, commits: found },
+      number,
+      changes: this.#capture.contentOf(rows),
+    };
   }
 
   /** See Absent.shrink. What a repair may need stays. */
   shrink(through: number): number {
     let last = through;
+    // mutant: repair-values
     for (const { row } of this.#recent.values()) if (row.table === 'segments') last = Math.min(last, Number(row.key[0]) - 1);
     return this.absent.shrink(last);
   }

@@ -60,6 +60,8 @@ export class ModelDatabase {
   #fence: Fence = { lease: '', commits: 0 };
   /** What undoes the last commits, the newest last: the fence row before each, and its rows before it. */
   #undo: { readonly fence: Fence; readonly changes: readonly Change[] }[] = [];
+  /** The lost commits, the oldest first: their rows, and the number after them. */
+  #lost: { readonly commits: number; readonly changes: readonly Change[] }[] = [];
 
   constructor() {
     this.rows.exec(schema);
@@ -114,15 +116,30 @@ export class ModelDatabase {
     this.#undo.push({ fence: this.#fence, changes: this.#apply(changes) });
     if (this.#undo.length > 50) this.#undo.shift();
     this.#fence = { ...this.#fence, commits: number };
+    if (this.#lost.every(({ commits }) => commits < number)) this.#lost = [];
     return true;
   }
 
   /** Loses the last commits, as a fail-over to a standby that lacked them. Takes of the shard stay: nothing is lost of those. */
   rollBack(commits = 1): void {
     for (const { fence, changes } of this.#undo.splice(-commits).toReversed()) {
-      this.#apply(changes);
+      this.#lost.unshift({ commits: this.#fence.commits, changes: this.#apply(changes) });
       this.#fence = { ...this.#fence, commits: fence.commits };
     }
+  }
+
+  /** The commits that are lost, and not repaired. */
+  get lost(): number {
+    return this.#lost.length;
+  }
+
+  /** The server with the lost commits is back. */
+  restore(): void {
+    for (const { commits, changes } of this.#lost.splice(0)) {
+      this.#apply(changes);
+      this.#fence = { ...this.#fence, commits };
+    }
+    this.#undo = [];
   }
 
   /** @returns the rows before */

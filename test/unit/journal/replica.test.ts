@@ -6,6 +6,7 @@ import { Journal } from '../../../src/journal/journal.ts';
 import type { Commit, ShardDatabase } from '../../../src/journal/replica/shard-database.ts';
 import { contentOf, contentOfCopy, ModelDatabase } from '../../support/journal/model-database.ts';
 import { pageOf, source, temporary } from '../../support/journal/opening.ts';
+import { faultsOf } from '../../support/journal/recompute.ts';
 import { base, collected, second } from '../../support/records.ts';
 import { VirtualClock } from '../../support/virtual-clock.ts';
 
@@ -18,7 +19,16 @@ async function shard(model: ModelDatabase, commit?: (commit: Commit, send: (comm
   const taken = model.take();
   const send = (given: Commit): boolean => model.carryOut(given);
   const database: ShardDatabase = commit ? { ...taken, commit: (given) => commit(given, send) } : taken;
-  const options = { directory: temporary(), maxSize: 2 ** 30, retention: 1e9, version: '0.1.0', expectState: false, lockWait: 0, database };
+  const options = {
+    directory: temporary(),
+    maxSize: 2 ** 30,
+    retention: 1e9,
+    version: '0.1.0',
+    expectState: false,
+    lockWait: 0,
+    localSize: 0,
+    database,
+  };
   const journal = await Journal.open(options, clock, noSignal);
   journal.registerSource(source, 'tenant', base);
   return { journal, clock };
@@ -123,6 +133,8 @@ test('the database lost commits: the next one writes their rows again, and late 
   const { journal } = await shard(model, async (commit, send) => {
     sent.push(structuredClone(commit));
     const isDone = send(commit);
+    // A repair has no half transaction, whatever waits while it is sent.
+    expect(faultsOf(model.rows)).toEqual([]);
     if (!isAnswerLost) return isDone;
     isAnswerLost = false;
     throw unreachable();
@@ -133,7 +145,12 @@ test('the database lost commits: the next one writes their rows again, and late 
   expect(model.rows.prepare('SELECT count(*) AS n FROM segments').get()).toEqual({ n: 2 });
   const early = sent.slice();
   isAnswerLost = true;
-  await Promise.all([journal.append(page(7)), journal.setProfile(source, '{}')]);
+  // The copy keeps what a repair needs.
+  while (journal.shrinkCopy() > 0);
+  const refused = journal.append(page(7));
+  while (sent.length === early.length) await setImmediate();
+  journal.registerSource('second', 'tenant', base);
+  await Promise.all([refused, journal.append({ ...page(1), source: 'second' })]);
   expect(model.repairs).toEqual([[lost, lost + 3]]);
   expect(contentOf(model.rows)).toEqual(contentOf(journal.db));
   for (const commit of early) expect(model.carryOut(commit)).toBe(false);
@@ -144,7 +161,15 @@ test('the database lost commits: the next one writes their rows again, and late 
   expect(again && model.carryOut(again)).toBe(true);
   await journal.append(page(9));
   expect(contentOf(model.rows)).toEqual(contentOf(journal.db));
-  expect((await journal.read(0, { records: 20, bytes: 1e6 })).map(({ seq }) => seq)).toEqual([1, 2, 3, 4, 5, 6, 7, 8, 9]);
+  expect((await journal.read(0, { records: 20, bytes: 1e6 })).map(({ seq }) => seq)).toEqual([1, 2, 3, 4, 5, 6, 7, 8, 9, 10]);
+  // Another owner has the shard, and the database loses commits: the repair is refused.
+  model.take();
+  model.rollBack(1);
+  const before = contentOf(model.rows);
+  await expect(journal.append(page(11))).rejects.toMatchObject({ code: 'lease_lost' });
+  const [late] = sent.filter(({ number, fence }) => number > fence.commits + 1);
+  expect(late && model.carryOut({ ...late, fence: { ...late.fence, commits: model.fence.commits } })).toBe(false);
+  expect(contentOf(model.rows)).toEqual(before);
   await journal[Symbol.asyncDispose]();
 });
 
