@@ -236,8 +236,11 @@ async function runShard(shard: Shard, parts: ShardParts, signal: AbortSignal): P
     tasks.start('requests', (stop) => serveRequests(pool, taken, (request) => running.operate(request), clock, stop));
     return await tasks.ended(() => running.config.shutdownTimeout);
   } finally {
-    open.delete(taken.shard);
-    own.delete(taken.shard);
+    // If its end took too long, this process may have taken the shard again.
+    if (open.get(taken.shard)?.shard === shard) {
+      open.delete(taken.shard);
+      own.delete(taken.shard);
+    }
     rmSync(dataDir, { recursive: true, force: true });
   }
 }

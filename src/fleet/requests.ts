@@ -5,6 +5,7 @@
 import { randomUUID } from 'node:crypto';
 import { codeOf, messageOf, WaybillError, type ErrorCode } from '../errors/errors.ts';
 import type { Clock } from '../model/time.ts';
+import { orAborted } from '../time/deadline.ts';
 import { asked, type Pool } from './database.ts';
 import type { Taken } from './lease.ts';
 
@@ -94,15 +95,9 @@ export async function serveRequests(
       }
     }
   };
-  const unknown = JSON.stringify({
-    code: 'state_unusable',
-    message: 'its owner ended; it may be carried out: see waybill operations list',
-  });
-  await answered(`UPDATE waybill.requests SET state = 'failed', result = $3 WHERE shard = $1 AND state = 'running' AND epoch < $2`, [
-    shard,
-    epoch,
-    unknown,
-  ]);
+  const unknown = { code: 'state_unusable', message: 'its owner ended; it may be carried out: see waybill operations list' };
+  const abandoned = "UPDATE waybill.requests SET state = 'failed', result = $3 WHERE shard = $1 AND state = 'running' AND epoch < $2";
+  await answered(abandoned, [shard, epoch, JSON.stringify(unknown)]);
   await answered("DELETE FROM waybill.requests WHERE shard = $1 AND at < clock_timestamp() - interval '1 day'", [shard]);
   const claim = `UPDATE waybill.requests AS r SET state = 'running', epoch = j.epoch FROM waybill.journals AS j
     WHERE r.shard = $1 AND r.state = 'new' AND j.shard = $1 AND j.lease = $2 RETURNING r.id, r.request`;
@@ -111,10 +106,12 @@ export async function serveRequests(
     const found = await answered<{ id: string; request: string }>(claim, [shard, lease]);
     await Promise.all(
       found.map(async ({ id, request }) => {
-        const [state, result] = await operate(JSON.parse(request)).then(
+        const performed = operate(JSON.parse(request)).then(
           (value) => ['done', value ?? {}] as const,
           (thrown: unknown) => ['failed', { code: codeOf(thrown), message: messageOf(thrown) }] as const,
         );
+        // A shard that ends waits for no sink: the next owner says that the outcome is unknown.
+        const [state, result] = await orAborted(performed, signal);
         await answered(finish, [id, epoch, state, JSON.stringify(result)]);
       }),
     );

@@ -470,10 +470,14 @@ describe.skipIf(postgresMissing !== undefined)('PostgreSQL', () => {
       resolve(undefined);
       return new Promise(() => undefined);
     };
-    void serveRequests(pool, former, operate, systemClock, stop.signal).catch(() => undefined);
+    const ended = new AbortController();
+    const serving = serveRequests(pool, former, operate, systemClock, ended.signal);
     const answer = requested(pool, [3], { operation: 'sinks retry', sink: 'siem' }, systemClock, signal);
     const outcome = expect(answer).rejects.toThrow('its owner ended; it may be carried out');
     await begun;
+    // It does not wait for the operation.
+    ended.abort(new Error('given up'));
+    await expect(serving).rejects.toThrow('given up');
     await release(pool, former);
     const next = await takeOne(3);
     void serveRequests(pool, next, () => Promise.reject(new Error('taken again')), systemClock, stop.signal).catch(() => undefined);
