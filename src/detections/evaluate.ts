@@ -204,8 +204,14 @@ function sequences({ group, window, steps, across }: DetectionOf<'sequence'>, ev
   );
   if (!across) return found;
   // The last step of each match counts once more, by the user who took it.
-  const lasts = found.flatMap(({ events: path }) => path.at(-1) ?? []).sort((a, b) => a.at - b.at);
-  return byGroup(lasts, [across.by], (own) => counts(own, window, across.threshold, (event) => event.fields[across.distinct]));
+  const begun = new Map(found.flatMap(({ events: path, started }) => path.slice(-1).map((last) => [last, started])));
+  const lasts = [...begun.keys()].sort((a, b) => a.at - b.at);
+  return byGroup(lasts, [across.by], (own) =>
+    counts(own, window, across.threshold, (event) => event.fields[across.distinct]).map((fired) => ({
+      ...fired,
+      started: Math.min(...fired.events.map((event) => begun.get(event) ?? event.at)),
+    })),
+  );
 }
 
 /** The earliest events that take the steps in order. Undefined: they take not all of them. */

@@ -40,13 +40,17 @@ const kinds = [
   z.strictObject({ kind: z.literal('distinct'), where, ...counting, distinct: field }),
   /** As `distinct`, and more than `factor` times the events of an average window of the history before it. */
   z.strictObject({ kind: z.literal('baseline'), where, ...counting, distinct: field, history: duration, factor: z.number().min(1) }),
-  /** Steps in their order, the first one `times` times. `across` counts the distinct groups in which one user took the last step. */
+  /**
+   * Steps in their order, the first one `times` times. `across` counts the distinct groups in which one user took the last step, and makes
+   * one alert of them.
+   */
   z.strictObject({
     kind: z.literal('sequence'),
     group: z.array(field).min(1),
     window: duration,
-    steps: z.array(z.strictObject({ where, times: z.int().min(1).default(1) })).min(2),
-    across: z.strictObject({ by: field, distinct: field, threshold: z.int().min(2) }).optional(),
+    /** The name is a verb, such as `denied`: an alert lists who did it. */
+    steps: z.array(z.strictObject({ name: z.string().regex(/^[a-z]+$/), where, times: z.int().min(1).default(1) })).min(2),
+    across: z.strictObject({ by: field, distinct: field, threshold: z.int().min(1) }).optional(),
   }),
   /** Every field of `of` has a value that the group did not have within the history. The group is older than `known`. */
   z.strictObject({

@@ -17,7 +17,7 @@ export function tryRule(rule: Rule, events: readonly DetectionEvent[], lists: Li
   const alerts = evaluate(rule, events, lists, now);
   const present = thresholdOf(rule.detect);
   const others = present === undefined ? [] : [present / 2, present * 0.75, present, present * 1.5, present * 2];
-  const thresholds = [...new Set(others.map((each) => Math.max(2, Math.round(each))))].map((threshold) => ({
+  const thresholds = [...new Set(others.map((each) => Math.max(Math.min(2, present ?? 2), Math.round(each))))].map((threshold) => ({
     threshold,
     alerts:
       threshold === present

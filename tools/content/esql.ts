@@ -64,10 +64,23 @@ function whereOf(where: readonly Condition[]): string {
 const named = ['user.id', 'user.name', 'user.email', 'host.name', 'source.ip'];
 const ofUser = ['user.name', 'user.email'];
 const fileNames = 'Esql.file_name_values';
+/** Several files may have the same name, and a file may have none. */
+const fileName = 'COALESCE(file.name, dpas.payload.id)';
+const fileIds = 'files';
+const who = `CONCAT(${['user.name', 'user.email', 'user.id', 'host.name', 'TO_STRING(source.ip)'].map((field) => `COALESCE(${field}, "-")`).join(', ", ", ')})`;
+/** Who took a step of a sequence: name, mail, id, host and address. */
+const takersOf = ({ name }: { readonly name: string }): string => `Esql.${name}_by_values`;
+/** Without the tab that separates joined values. */
+const untabbed = (value: string): string => `REPLACE(${value}, "\\t", " ")`;
 
 function columnsOf(group: readonly string[]): readonly (readonly [column: string, field: string])[] {
-  const file = group.includes('dpas.payload.id') ? 'file.name' : fileNames;
-  return [...named.filter((field) => !group.includes(field)).map((field) => [field, field] as const), [file, 'file.name']];
+  const files = group.includes('dpas.payload.id')
+    ? ([['file.name', fileName]] as const)
+    : ([
+        [fileNames, fileName],
+        [fileIds, 'dpas.payload.id'],
+      ] as const);
+  return [...named.filter((field) => !group.includes(field)).map((field) => [field, field] as const), ...files];
 }
 
 /** Collects what an alert names. */
@@ -76,15 +89,15 @@ const collect = (group: readonly string[]): readonly string[] => columnsOf(group
 const collectAgain = (group: readonly string[]): readonly string[] => columnsOf(group).map(([column]) => `${column} = VALUES(${column})`);
 
 /** One name of a user or file of the group; ten of others, and the number of the remaining files. */
-function lastCommands(group: readonly string[]): readonly string[] {
-  const columns = columnsOf(group).map(([column]) => column);
+function lastCommands(group: readonly string[], takers: readonly string[] = []): readonly string[] {
+  const columns = [...columnsOf(group).map(([column]) => column), ...takers].filter((column) => column !== fileIds);
   const isOne = (column: string): boolean => (group.includes('user.id') ? ofUser.includes(column) : false) || column === 'file.name';
   const more = columns.includes(fileNames)
-    ? [`Esql.file_name_more = CASE(MV_COUNT(${fileNames}) > 10, MV_COUNT(${fileNames}) - 10, 0)`]
+    ? [`Esql.file_name_more = CASE(MV_COUNT(${fileIds}) > MV_COUNT(${fileNames}), MV_COUNT(${fileIds}) - MV_COUNT(${fileNames}), 0)`]
     : [];
   const short = columns.map((column) => (isOne(column) ? `${column} = MV_FIRST(${column})` : `${column} = MV_SLICE(${column}, 0, 9)`));
   return [
-    `EVAL ${[...more, ...short].join(', ')}`,
+    `EVAL ${[...short, ...more].join(', ')}`,
     `KEEP ${[...group, ...columns.filter((column) => !column.startsWith('Esql.')), 'Esql.*'].join(', ')}`,
   ];
 }
@@ -202,11 +215,11 @@ function firstSeen({ where, group, of, history, known }: DetectionOf<'first-seen
   return joined([
     from(auditPattern),
     `WHERE ${[whereOf(where), ...present(group), `@timestamp >= NOW() - ${span(history + latest)}`].join(' AND ')}`,
-    `EVAL fresh = ${of.length === 1 ? (of[0] ?? '') : `CONCAT(${of.join(', "\\t", ')})`}`,
+    `EVAL fresh = ${of.length === 1 ? (of[0] ?? '') : `CONCAT(${of.map(untabbed).join(', "\\t", ')})`}`,
     stats(
       [
         `begun = MIN(CASE(${isOld}, @timestamp, NULL))`,
-        ...values.map((each) => `${each.known} = VALUES(CASE(${isOld}, ${each.field}, NULL))`),
+        ...values.map((each) => `${each.known} = VALUES(CASE(${isOld}, ${untabbed(each.field)}, NULL))`),
         `fresh = VALUES(CASE(${isNew} AND @timestamp >= NOW() - ${span(latest)}, fresh, NULL))`,
         `Esql.started = MIN(${onlyNew('@timestamp')})`,
         `Esql.ended = MAX(${onlyNew('@timestamp')})`,
@@ -257,11 +270,13 @@ function sequence({ group, window, steps }: DetectionOf<'sequence'>): string {
     .map((one) => (one.startsWith('(') ? one : `(${one})`))
     .join(' OR ');
   const width = (window + sinceLastRun) / 1_000;
+  const takers = steps.map(takersOf);
   return joined([
     from(auditPattern),
     `WHERE ${[`(${any})`, ...present(group), `@timestamp >= NOW() - ${span(ageOf(window))}`].join(' AND ')}`,
     ...shifted(window),
     `WHERE age < shift + ${width}`,
+    `EVAL who = ${who}`,
     stats(
       [
         `Esql.started = MIN(${isStep(first.where, '@timestamp')})`,
@@ -269,17 +284,18 @@ function sequence({ group, window, steps }: DetectionOf<'sequence'>): string {
         `Esql.ended = MAX(${isStep(last.where, '@timestamp')})`,
         'Esql.arrived = MAX(event.ingested)',
         ...collect(group),
+        ...steps.map((step) => `${takersOf(step)} = VALUES(${isStep(step.where, 'who')})`),
       ],
       [...group, 'shift'],
     ),
     `WHERE Esql.started < Esql.ended AND ${arrived}`,
     ...(between.length === 0 ? [] : ['MV_EXPAND Esql.between', 'WHERE Esql.started < Esql.between AND Esql.between < Esql.ended']),
-    stats([...timesAgain, ...collectAgain(group)], group),
-    ...lastCommands(group),
+    stats([...timesAgain, ...collectAgain(group), ...takers.map((column) => `${column} = VALUES(${column})`)], group),
+    ...lastCommands(group, takers),
   ]);
 }
 
-/** Who took the last step of a sequence, once for each group: the texts keep time, name, mail and id together. */
+/** Who took the last step of a sequence, once for each group: the texts keep time, people and places of a step together. */
 function across(
   { group, window, steps }: DetectionOf<'sequence'>,
   { by, distinct, threshold }: NonNullable<DetectionOf<'sequence'>['across']>,
@@ -287,47 +303,45 @@ function across(
   const [first, last] = steps;
   if (!first || !last || steps.length > 2 || by !== 'user.id') throw new Error('ES|QL counts the users of the last of two steps');
   const width = (window + sinceLastRun) / 1_000;
-  const taken = 'CONCAT(TO_STRING(@timestamp), "\\t", COALESCE(user.name, ""), "\\t", COALESCE(user.email, ""), "\\t", user.id)';
+  const takers = takersOf(first);
+  const others = named.filter((field) => field !== by);
+  const textOf = (field: string): string => untabbed(`COALESCE(${field === 'source.ip' ? `TO_STRING(${field})` : field}, "")`);
+  // The id is the last, and therefore may have a tab.
+  const taken = `CONCAT(${['TO_STRING(@timestamp)', ...others.map(textOf), by].join(', "\\t", ')})`;
+  const again = (columns: readonly string[]): readonly string[] => columns.map((column) => `${column} = VALUES(${column})`);
   return joined([
     from(auditPattern),
-    `WHERE (${whereOf(first.where)} OR ${whereOf(last.where)}) AND ${[...present([...group, by]), `@timestamp >= NOW() - ${span(ageOf(window))}`].join(' AND ')}`,
+    `WHERE (${whereOf(first.where)} OR ${whereOf(last.where)}) AND ${[...present([...new Set([...group, by])]), `@timestamp >= NOW() - ${span(ageOf(window))}`].join(' AND ')}`,
     ...shifted(window),
     `WHERE age < shift + ${width}`,
-    `EVAL taken = CASE(${whereOf(last.where)}, ${taken}, NULL)`,
+    `EVAL taken = CASE(${whereOf(last.where)}, ${taken}, NULL), who = ${who}`,
     stats(
       [
         `Esql.started = MIN(CASE(${whereOf(first.where)}, @timestamp, NULL))`,
         'taken = VALUES(taken)',
         'Esql.arrived = MAX(event.ingested)',
-        'file.name = MV_FIRST(VALUES(file.name))',
+        `file.name = MV_FIRST(VALUES(${fileName}))`,
+        `${takers} = VALUES(CASE(${whereOf(first.where)}, who, NULL))`,
       ],
       [...group, 'shift'],
     ),
     'MV_EXPAND taken',
-    'DISSECT taken "%{at}\\t%{user.name}\\t%{user.email}\\t%{user.id}"',
-    'EVAL Esql.ended = TO_DATETIME(at)',
+    `DISSECT taken "${['at', ...others, by].map((field) => `%{${field}}`).join('\\t')}"`,
+    `EVAL Esql.ended = TO_DATETIME(at), ${others.map((field) => `${field} = CASE(${field} == "", NULL, ${field})`).join(', ')}`,
     'WHERE Esql.started < Esql.ended',
     stats(
       [
         `Esql.counted = COUNT_DISTINCT(${distinct})`,
         ...timesAgain,
         `${fileNames} = VALUES(file.name)`,
-        ...ofUser.map((field) => `${field} = VALUES(${field})`),
+        `${fileIds} = VALUES(dpas.payload.id)`,
+        ...again([...others, takers]),
       ],
       [by, 'shift'],
     ),
     `WHERE Esql.counted >= ${threshold} AND ${arrived}`,
-    stats(
-      [
-        'Esql.counted = MAX(Esql.counted)',
-        ...timesAgain,
-        `${fileNames} = VALUES(${fileNames})`,
-        ...ofUser.map((field) => `${field} = VALUES(${field})`),
-      ],
-      [by],
-    ),
-    `EVAL Esql.file_name_more = CASE(MV_COUNT(${fileNames}) > 10, MV_COUNT(${fileNames}) - 10, 0), ${fileNames} = MV_SLICE(${fileNames}, 0, 9), ${ofUser.map((field) => `${field} = MV_FIRST(${field})`).join(', ')}`,
-    `KEEP ${[by, ...ofUser, 'Esql.*'].join(', ')}`,
+    stats(['Esql.counted = MAX(Esql.counted)', ...timesAgain, ...collectAgain([by]), ...again([takers])], [by]),
+    ...lastCommands([by], [takers]),
   ]);
 }
 

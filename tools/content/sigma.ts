@@ -47,7 +47,7 @@ export function sigmaLimit({ dataset, detect }: Rule): string | undefined {
     case 'silence':
       return 'a correlation needs an event';
     case 'sequence':
-      return detect.across ? 'the result of a correlation by file has no user' : undefined;
+      return detect.across && detect.across.threshold > 1 ? 'the result of a correlation by file has no user' : undefined;
     case 'single':
       if (detect.where.some(({ outside }) => outside !== undefined)) return 'Sigma has no list with hours and hosts of an account';
       return detect.where.some(({ fields }) => 'tags' in fields) ? 'the record has no tags: Waybill sets them' : undefined;

@@ -121,27 +121,40 @@ const lookupOf = (list: string): string => `dpas_${list.replaceAll('-', '_')}`;
 const keyOf = (list: string): string => ({ offices: 'address', 'known-providers': 'provider' })[list] ?? 'user_id';
 
 const ofUser = ['user', 'user_name', 'user_email'];
+/** Who took a step of a sequence: name, mail, id, host and address. */
+const who = ['user_name', 'user_email', 'user_id', 'src_host', 'src'].map((field) => `coalesce(${field}, "-")`).join(' . ", " . ');
+const takersOf = ({ name }: { readonly name: string }): string => `${name}_by`;
 
 /** What an alert names beside its group: each once, or ten and how many more. */
-function columnsOf(group: readonly string[]): readonly string[] {
-  return [...(group.includes('user.id') ? ofUser : ['user']), 'src', 'src_host', 'object'];
+function columnsOf(group: readonly string[]): readonly (readonly [column: string, field: string])[] {
+  const fields = [...(group.includes('user.id') ? ofUser : ['user']), 'src', 'src_host', 'object'];
+  // Several files may have the same name.
+  return [
+    ...fields.map((field) => [field, field] as const),
+    ...(group.includes('dpas.payload.id') ? [] : [[fileIds, 'object_id'] as const]),
+  ];
 }
+const fileIds = 'object_ids';
 const collect = (group: readonly string[], isCounted = (field: string): string => field): string =>
   columnsOf(group)
-    .map((field) => `values(${isCounted(field)}) AS ${field}`)
+    .map(([column, field]) => `values(${isCounted(field)}) AS ${column}`)
     .join(' ');
+/** Joins what rows of the same group collected, and the same of other columns. */
+const collectAgain = (group: readonly string[], others: readonly string[] = []): string =>
+  [...columnsOf(group).map(([column]) => column), ...others].map((column) => `values(${column}) AS ${column}`).join(' ');
 
-function shortened(group: readonly string[]): string {
+function shortened(group: readonly string[], others: readonly string[] = []): string {
   const isOne = (field: string): boolean =>
     (group.includes('user.id') && ofUser.includes(field)) || (field === 'object' && group.includes('dpas.payload.id'));
-  const columns = columnsOf(group);
-  const more = columns
-    .filter((field) => (field === 'user' || field === 'object') && !isOne(field))
-    .map((field) => `more_${field}s=if(mvcount(${field}) > 10, mvcount(${field}) - 10, 0)`);
+  const columns = [...columnsOf(group).map(([column]) => column), ...others].filter((column) => column !== fileIds);
+  const users = isOne('user') ? [] : ['more_users=if(mvcount(user) > 10, mvcount(user) - 10, 0)'];
   // An index behind the last value makes the result null.
   const first = (field: string): string =>
     isOne(field) ? `mvindex(${field}, 0)` : `if(mvcount(${field}) > 10, mvindex(${field}, 0, 9), ${field})`;
-  return `eval ${[...more, ...columns.map((field) => `${field}=${first(field)}`)].join(', ')}`;
+  const files = isOne('object')
+    ? []
+    : [`more_objects=if(mvcount(${fileIds}) > mvcount(object), mvcount(${fileIds}) - mvcount(object), 0)`, `${fileIds}=${first(fileIds)}`];
+  return `eval ${[...users, ...columns.map((field) => `${field}=${first(field)}`), ...files].join(', ')}`;
 }
 
 const times = 'min(_time) AS started max(_time) AS ended';
@@ -193,13 +206,19 @@ function buckets(ms: number): string {
 const reachOf = (window: number): number => window + 5 * minute;
 
 /** Groups with enough in one bucket. */
-function counted(window: number, threshold: number, count: string, group: readonly string[]): string {
+function counted(
+  window: number,
+  threshold: number,
+  count: string,
+  group: readonly string[],
+  { begun = '_time', others = [] as readonly string[] } = {},
+): string {
   return pipe(
     buckets(window),
-    `stats ${count} AS counted ${times} ${collect(group)} ${by(group)} bucket`,
+    `stats ${count} AS counted min(${begun}) AS started max(_time) AS ended ${[collect(group), ...others.map((column) => `values(${column}) AS ${column}`)].join(' ')} ${by(group)} bucket`,
     `where counted >= ${threshold}`,
-    `stats max(counted) AS counted ${timesAgain} ${collect(group)} ${by(group)}`,
-    shortened(group),
+    `stats max(counted) AS counted ${timesAgain} ${collectAgain(group, others)} ${by(group)}`,
+    shortened(group, others),
     readable,
   );
 }
@@ -212,7 +231,7 @@ function bursts(rule: Rule, { where, group, window, threshold }: DetectionOf<'co
 function aboveAverage(rule: Rule, { where, group, window, threshold, distinct, history, factor }: DetectionOf<'baseline'>): string {
   const [recent, past] = [seconds(window), seconds(window + history)];
   const shifts = [0, 0.5, 1].map((part) => part * recent);
-  const columns = [...new Set([nameOf(distinct), ...columnsOf(group)])];
+  const columns = [...new Set([nameOf(distinct), ...columnsOf(group).map(([, field]) => field)])];
   const onlyRecent = (field: string): string => `recent_${field.replace(/^_/, '')}`;
   return pipe(
     source(rule, terms(where)),
@@ -224,7 +243,7 @@ function aboveAverage(rule: Rule, { where, group, window, threshold, distinct, h
     `stats dc(${onlyRecent(nameOf(distinct))}) AS counted sum(is_before) AS before min(recent_time) AS started max(recent_time) AS ended max(recent_indextime) AS arrived ${collect(group, onlyRecent)} ${by(group)} shift`,
     // Without a division, and only in runs that follow an arrival.
     `where counted >= ${threshold} AND counted * ${history / window} > ${factor} * before AND arrived >= now() - ${seconds(2 * hour)}`,
-    `stats max(counted) AS counted min(before) AS before ${timesAgain} ${collect(group)} ${by(group)}`,
+    `stats max(counted) AS counted min(before) AS before ${timesAgain} ${collectAgain(group)} ${by(group)}`,
     shortened(group),
     readable,
   );
@@ -243,7 +262,7 @@ function firstSeen(rule: Rule, { where, group, of, known }: DetectionOf<'first-s
     `eval ${values.map((each) => `${each.known}=if(isnotnull(old), ${each.column}, null())`).join(', ')}`,
     `eventstats min(old) AS begun ${values.map((each) => `values(${each.known}) AS ${each.known}`).join(' ')} ${by(group)}`,
     `where isnotnull(started) AND begun <= now() - ${seconds(known)} AND ${values.map((each) => `${each.column} != "" AND ${isMissing(each.known, each.column)}`).join(' AND ')}`,
-    `stats ${timesAgain} ${values.map(({ column }, i) => `values(${column}) AS new_${of[i] === 'host.hostname' ? 'src_host' : 'provider'}`).join(' ')} ${collect(group)} ${by(group)}`,
+    `stats ${timesAgain} ${values.map(({ column }, i) => `values(${column}) AS new_${of[i] === 'host.hostname' ? 'src_host' : 'provider'}`).join(' ')} ${collectAgain(group)} ${by(group)}`,
     shortened(group),
     readable,
   );
@@ -265,7 +284,7 @@ function farApart(rule: Rule, { where, group, window, km }: DetectionOf<'distanc
     'mvexpand other',
     `eval lat1=${radians('place', 0)}, lon1=${radians('place', 1)}, lat2=${radians('other', 0)}, lon2=${radians('other', 1)}, half=pow(sin((lat2 - lat1) / 2), 2) + cos(lat1) * cos(lat2) * pow(sin((lon2 - lon1) / 2), 2), kilometres=round(12742 * asin(min(1, sqrt(half))))`,
     `where kilometres > ${km}`,
-    `stats max(kilometres) AS kilometres values(places) AS places ${timesAgain} ${collect(group)} ${by(group)}`,
+    `stats max(kilometres) AS kilometres values(places) AS places ${timesAgain} ${collectAgain(group)} ${by(group)}`,
     shortened(group),
     readable,
   );
@@ -279,11 +298,19 @@ function sequence(rule: Rule, { group, window, steps, across }: DetectionOf<'seq
     throw new Error('SPL says sequences of single steps, or of two steps of which the first repeats');
   const isStep = (where: readonly Condition[], then: string, otherwise: string): string =>
     `if(${expression(where)}, ${then}, ${otherwise})`;
+  const earlier = steps.slice(0, -1).map(takersOf);
+  const takers = steps.map(takersOf);
+  // Within the window before the last step: when the first step was taken, and who took each.
+  const people = [
+    `eval who=${who}, begun=${isStep(first.where, '_time', 'null()')}, ${steps.map((step) => `${takersOf(step)}=${isStep(step.where, 'who', 'null()')}`).join(', ')}`,
+    `streamstats time_window=${seconds(window)}s min(begun) AS started ${earlier.map((column) => `values(${column}) AS ${column}`).join(' ')} ${by(group)}`,
+  ];
   const before =
     first.times > 1
       ? [
           `eval first=${isStep(first.where, '1', '0')}`,
           `streamstats time_window=${seconds(window)}s sum(first) AS firsts ${by(group)}`,
+          ...people,
           `where (${expression(last.where)}) AND firsts >= ${first.times}`,
         ]
       : [
@@ -291,12 +318,22 @@ function sequence(rule: Rule, { group, window, steps, across }: DetectionOf<'seq
             `eval step_${i}=${isStep(where, i === 0 ? '_time' : `step_${i - 1}`, 'null()')}`,
             `streamstats max(step_${i}) AS step_${i} ${by(group)}`,
           ]),
+          ...people,
           `where (${expression(last.where)}) AND step_${steps.length - 2} > _time - ${seconds(window)}`,
         ]; // prettier-ignore
   const found = pipe(source(rule, terms(steps.flatMap(({ where }) => where)), reachOf(window)), 'sort 0 _time', ...before);
-  if (across) return pipe(found, counted(window, across.threshold, `dc(${nameOf(across.distinct)})`, [across.by]));
-  const started = first.times > 1 ? '_time' : `step_${steps.length - 2}`;
-  return pipe(found, `stats min(${started}) AS started max(_time) AS ended ${collect(group)} ${by(group)}`, shortened(group), readable);
+  if (across)
+    return pipe(
+      found,
+      counted(window, across.threshold, `dc(${nameOf(across.distinct)})`, [across.by], { begun: 'started', others: earlier }),
+    );
+  const columns = takers.map((column) => `values(${column}) AS ${column}`).join(' ');
+  return pipe(
+    found,
+    `stats min(started) AS started max(_time) AS ended ${collect(group)} ${columns} ${by(group)}`,
+    shortened(group, takers),
+    readable,
+  );
 }
 
 function silence(rule: Rule, { where, group, window }: DetectionOf<'silence'>): string {

@@ -28,6 +28,7 @@ const scalars: Readonly<Record<string, (...values: readonly never[]) => unknown>
   date_diff: (unit: string, from: number, to: number) => Math.trunc((to - from) / (units[unit.replace(/s$/, '')] ?? NaN)),
   date_extract: (part: string, time: number) => (part === 'hour_of_day' ? new Date(time).getUTCHours() : NaN),
   concat: (...parts: readonly string[]) => parts.join(''),
+  replace: (text: string, pattern: string, by: string) => text.replaceAll(new RegExp(pattern, 'g'), by),
   // Only times are converted.
   to_string: (value: number | string) => (typeof value === 'number' ? new Date(value).toISOString() : value),
   to_datetime: (text: string) => Date.parse(text),
@@ -348,7 +349,12 @@ function stepOf(name: string, parser: Parser, computes: (column: string) => void
       for (const column of names) computes(column);
       return (rows) =>
         rows.map((row) => {
-          const parts = ((field.value(row, []) ?? '') as string).split(separator);
+          const all = ((field.value(row, []) ?? '') as string).split(separator);
+          // The last key has the rest.
+          const parts = [
+            ...all.slice(0, names.length - 1),
+            ...(all.length < names.length ? [] : [all.slice(names.length - 1).join(separator)]),
+          ];
           return parts.length === names.length ? { ...row, ...Object.fromEntries(names.map((key, i) => [key, parts[i]])) } : row;
         });
     }

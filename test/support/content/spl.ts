@@ -451,7 +451,7 @@ function stats(parser: Parser, read: (field: string) => void, computes: (column:
 }
 
 /**
- * `streamstats time_window=1h sum(field) AS name BY keys`, `streamstats max(field) AS name BY keys`, or `streamstats current=f last(field)
+ * `streamstats time_window=1h sum(field) AS name … BY keys`, `streamstats max(field) AS name BY keys`, or `streamstats current=f last(field)
  * AS name`: over the rows so far.
  */
 function streamstats(parser: Parser, read: (field: string) => void, computes: (column: string) => void): Command {
@@ -461,18 +461,23 @@ function streamstats(parser: Parser, read: (field: string) => void, computes: (c
     options.set(aggregate, parser.word());
     aggregate = parser.word();
   }
-  parser.expect('(');
-  const field = parser.word();
-  parser.expect(')');
-  parser.expect('AS');
-  const column = parser.word();
+  const columns: { readonly aggregate: string; readonly field: string; readonly column: string }[] = [];
+  do {
+    if (columns.length > 0) aggregate = parser.word();
+    parser.expect('(');
+    const field = parser.word();
+    parser.expect(')');
+    parser.expect('AS');
+    columns.push({ aggregate, field, column: parser.word() });
+    read(field);
+  } while (parser.rest && parser.peek() !== 'BY');
   const keys = parser.accept('BY') ? names(parser, read) : [];
-  read(field);
-  computes(column);
-  const form = `${[...options.keys()].join()} ${aggregate}`;
-  if (form === 'current last' && options.get('current') === 'f' && keys.length === 0)
-    return (rows) => rows.map((row, index) => ({ ...row, [column]: rows[index - 1]?.[field] }));
-  if (form !== 'time_window sum' && form !== ' max') throw parser.error('unknown form of streamstats');
+  for (const { column } of columns) computes(column);
+  const [first] = columns;
+  const form = `${[...options.keys()].join()} ${columns.map((each) => each.aggregate).join(' ')}`;
+  if (first && form === 'current last' && options.get('current') === 'f' && keys.length === 0)
+    return (rows) => rows.map((row, index) => ({ ...row, [first.column]: rows[index - 1]?.[first.field] }));
+  if (!/^(time_window (sum|min|values)( values)*| max)$/.test(form)) throw parser.error('unknown form of streamstats');
   const seconds = options.has('time_window') ? secondsOf(options.get('time_window') ?? '') : Infinity;
   return (rows) => {
     const groups = new Map<string, Row[]>();
@@ -481,10 +486,9 @@ function streamstats(parser: Parser, read: (field: string) => void, computes: (c
       const before = groups.get(key) ?? [];
       groups.set(key, before);
       before.push(row);
-      const within = before
-        .filter((each) => Number(row['_time']) - Number(each['_time']) <= seconds)
-        .flatMap((each) => listOf(each[field]));
-      return { ...row, [column]: aggregates[aggregate]?.(within) };
+      const within = before.filter((each) => Number(row['_time']) - Number(each['_time']) <= seconds);
+      const values = columns.map((each) => [each.column, aggregates[each.aggregate]?.(within.flatMap((one) => listOf(one[each.field])))]);
+      return { ...row, ...Object.fromEntries(values) } as Row;
     });
   };
 }

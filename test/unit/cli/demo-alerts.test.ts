@@ -52,19 +52,33 @@ test('people who are excepted, and everyday work, raise none', () => {
   expect(alerts.end()).toEqual(['0 alerts on 80 events of 2 users. With a longer --for the attack comes to its end.']);
 });
 
+const done = (code: string, number: number, seconds: number, user?: string): object => ({
+  ...opened(number, seconds, user),
+  dpas: { uid: `${code}-${number}`, payload: { id: `file-${number}` } },
+  event: { code },
+});
+
+test('a user who takes files of others and opens them is one alert, which names the files', () => {
+  const alerts = new Alerts(rules, {});
+  const lines = alerts.add([1, 2].flatMap((number) => [done('Audit:AuthorChanged:Changed', number, number), opened(number, number + 60)]));
+  expect(lines.filter((line) => line.startsWith('ALERT'))).toHaveLength(1);
+  expect(lines).toContain('  What:  2 events in 61 s on 2 files: Plan 1.docx, Plan 2.docx');
+});
+
 test('further alerts of a rule for the same person are one line each', () => {
   const alerts = new Alerts(rules, {});
-  const changed = (number: number): object => ({
-    ...opened(number, number),
-    dpas: { uid: `change-${number}`, action_attempted: 'Audit', result: 'AuthorChanged', payload: { id: `file-${number}` } },
-    event: { code: 'Audit:AuthorChanged:Changed', reason: 'Changed', outcome: 'success' },
-  });
-  const lines = alerts.add([1, 2].flatMap((number) => [changed(number), opened(number, number + 60)]));
+  const lines = alerts.add(
+    [1, 2].flatMap((number) => [
+      done('Decrypt:AccessDenied:UserPayloadNoAccess', number, number),
+      done('Audit:AuthorisedUserAccess:Created', number, number + 10, 'root'),
+      opened(number, number + 60),
+    ]),
+  );
   expect(lines.filter((line) => line.startsWith('ALERT'))).toEqual([
-    expect.stringMatching(/^ALERT high: .*\(control-changed-then-opened\)$/) as string,
-    'ALERT high again (control-changed-then-opened): ann \\u001b[31mSample <ann@example.com>, 1 file: Plan 2.docx',
+    expect.stringMatching(/^ALERT medium: .*\(denied-changed-opened\)$/) as string,
+    'ALERT medium again (denied-changed-opened): ann@example.com, root@example.com, 1 file: Plan 2.docx',
   ]);
-  expect(alerts.end()).toContain('  high   control-changed-then-opened: ann \\u001b[31mSample <ann@example.com>, 2 times');
+  expect(alerts.end()).toContain('  medium denied-changed-opened: ann@example.com, root@example.com, 2 times');
 });
 
 test('files of one name count each', () => {

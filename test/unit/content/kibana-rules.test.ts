@@ -236,6 +236,71 @@ test('an alert names its people, addresses and files: ten, and how many more', (
   expect(alert?.['Esql.file_name_values']).toHaveLength(10);
 });
 
+const ruleOf = (id: string): Rule => {
+  const rule = rules.find((each) => each.id === id);
+  if (!rule) throw new Error(`no rule ${id}`);
+  return rule;
+};
+const arriving = (rule: Rule, change: (row: Row, i: number) => Row): readonly Row[] =>
+  eventsOf(rule.fires[0] ?? [], rule).map((event, i) => change(documentOf(event, event.at + 12_000), i));
+
+test('an alert on a sequence names who took each step, from where', () => {
+  const [alert] = alertsOf(
+    kibanaForm('denied-changed-opened'),
+    arriving(ruleOf('denied-changed-opened'), (row) => row),
+    {},
+  );
+  const ann = 'Name of ann, ann@example.com, ann, laptop, 192.0.2.1';
+  expect(alert).toMatchObject({
+    'Esql.denied_by_values': ann,
+    'Esql.changed_by_values': 'Name of root, root@example.com, root, laptop, 192.0.2.1',
+    'Esql.opened_by_values': ann,
+    'file.name': 'plan.docx',
+  });
+});
+
+test('one alert names the files of a user who changed and opened 20: ten, and how many more', () => {
+  const rule = ruleOf('control-changed-then-opened');
+  const events = eventsOf(rule.fires[0] ?? [], rule);
+  const documents = events.map((event) => documentOf(event, (events.at(-1)?.at ?? 0) + 12_000));
+  const [alert, ...others] = alertsOf(kibanaForm(rule.id), documents, {});
+  expect(others).toEqual([]);
+  expect(alert).toMatchObject({
+    'user.id': 'root',
+    'host.name': 'laptop',
+    'source.ip': '192.0.2.1',
+    'Esql.counted': 20,
+    'Esql.file_name_more': 10,
+  });
+  expect(alert?.['Esql.changed_by_values']).toBe('Name of root, root@example.com, root, laptop, 192.0.2.1');
+  expect(alert?.['Esql.started']).toBe(events[0]?.at);
+});
+
+test.each(['control-changed-then-opened', 'revoked-then-denied', 'new-machine-and-provider'])(
+  '%s fires also for fields with a tab',
+  (id) => {
+    const tabbed = { 'user.name': 'Ann\tExample', 'user.email': 'a\tb@example.com', 'user.id': 'u\t1', 'host.hostname': 'new\thost' };
+    const [rule, isOfMachine] = [ruleOf(id), id === 'new-machine-and-provider'];
+    const last = eventsOf(rule.fires[0] ?? [], rule).length - 1;
+    const documents = arriving(rule, (row, i) => ({
+      ...row,
+      ...tabbed,
+      'host.hostname': isOfMachine && i < last ? row['host.hostname'] : 'new\thost',
+    }));
+    const alerts = alertsOf(kibanaForm(id), documents, {});
+    expect(alerts.map((alert) => alert['user.id'])).toEqual(['u\t1']);
+  },
+);
+
+test('an alert counts the files by their ids, and names one without a name by its id', () => {
+  const rule = ruleOf('opened-many');
+  const documents = arriving(rule, (row, i) => ({ ...row, 'file.name': i === 0 ? undefined : 'same.docx' }));
+  const ingested = new Date(Math.max(...documents.map((row) => Date.parse(String(row['@timestamp'])))) + 12_000).toISOString();
+  const [alert] = alertsOf(kibanaForm(rule.id), documents.map((row) => ({ ...row, 'event.ingested': ingested })), {}); // prettier-ignore
+  expect(alert?.['Esql.file_name_values']).toEqual([documents[0]?.['dpas.payload.id'], 'same.docx']);
+  expect(alert?.['Esql.file_name_more']).toBe(28);
+});
+
 describe('the threshold form', () => {
   test.each(thresholds.map((form) => ({ form, id: form.rule_id.replace(/^dpas-(.*)-threshold$/, '$1') })))('of $id', ({ form, id }) => {
     const rule = rules.find((each) => each.id === id);

@@ -131,6 +131,35 @@ test('an alert names its people, addresses and files: ten, and how many more', (
   expect(alert?.['object']).toHaveLength(10);
 });
 
+const alertsOn = (id: string, change: (row: Row) => Row = (row) => row): readonly Row[] => {
+  const rule = rules.find((each) => each.id === id);
+  if (!rule) throw new Error('no rule');
+  const events = eventsOf(rule.fires[0] ?? [], rule);
+  const documents = events.map((event) => change(documentOf(event, (events.at(-1)?.at ?? 0) + soon)));
+  return splunkAlertsOf(nameOf(rule), documents, {}).map((alert) => ({
+    ...alert,
+    // Seconds from the first event.
+    begins: Date.parse(`${String(alert['started'])}Z`) / 1_000 - Math.floor((events[0]?.at ?? 0) / 1_000),
+  }));
+};
+
+test('an alert on a sequence names who took each step, from where, and begins with the first step', () => {
+  const ann = 'Name of ann, ann@example.com, ann, laptop, 192.0.2.1';
+  const root = 'Name of root, root@example.com, root, laptop, 192.0.2.1';
+  expect(alertsOn('denied-changed-opened')).toMatchObject([{ denied_by: ann, changed_by: root, opened_by: ann, begins: 0 }]);
+  expect(alertsOn('open-denied-then-allowed')).toMatchObject([{ denied_by: ann, opened_by: ann, begins: 0 }]);
+  expect(alertsOn('revoked-then-denied')).toMatchObject([
+    { user_id: 'ann', revoked_by: 'Name of boss, boss@example.com, boss, laptop, 192.0.2.1', begins: 0 },
+  ]);
+  expect(alertsOn('control-changed-then-opened')).toMatchObject([{ user_id: 'root', changed_by: root, more_objects: 10, begins: 0 }]);
+});
+
+test('an alert counts the files by their ids: several may have one name', () => {
+  expect(alertsOn('opened-many', (row) => ({ ...row, 'file.name': 'same.docx' }))).toMatchObject([
+    { object: 'same.docx', more_objects: 29 },
+  ]);
+});
+
 test.each([
   [4, 'low'],
   [8, 'high'],
