@@ -15,14 +15,17 @@ KNOWN = re.compile(r'(?as)checkpoint|(keys|tile)/.*|segments/\d{16}-[0-9a-f]{64}
                    r'|cosignatures/(?!0{10})\d{10}-[0-9a-f]{8}')
 RECORD = re.compile(rb'\{"kind":"record","seq":(0|[1-9]\d{0,14}),"uid":"([\w-]{21}[AQgw])","source":"([ !#-\[\]-~]*)","received":"(\d{4}-\d\d-\d\dT'
                     rb'\d\d:\d\d:\d\d\.\d{6}Z)","late":(?:true|false),"salt":"[\w-]{22}","record":')
-HOUR, DAY, BUCKET, MAX_TEXT, MAX_LINE, MAX_FILE, MAX_FILES = 3_600_000_000, 86_400_000_000, 600_000_000, 1 << 28, 1 << 20, 2_000_000, {'segments': 300_000_000, 'timestamps': 1 << 16}
+MINUTE, HOUR, DAY, BUCKET = 60_000_000, 3_600_000_000, 86_400_000_000, 600_000_000
+MAX_TEXT, MAX_LINE, MAX_FILE, MAX_FILES = 1 << 28, 1 << 20, 2_000_000, {'segments': 300_000_000, 'timestamps': 1 << 16}
 BLANK = re.compile('[\t-\r \xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000\ufeff]*')  # As ECMAScript has white space.
 WRONG = (LookupError, TypeError, AttributeError, ValueError, RecursionError, struct.error, zlib.error)
 
 sha256 = lambda data: hashlib.sha256(data).digest()
 
+class Wrong(ValueError, argparse.ArgumentTypeError): pass  # argparse prints the reason of this one.
+
 def need(condition, reason):
-    if not condition: raise ValueError(reason)
+    if not condition: raise Wrong(reason)
 
 class Directory(type(pathlib.Path())):
     def read(self, path):  # None for anything but a regular file, for what a link leads to, and for a file that is larger than any of an archive.
@@ -57,15 +60,14 @@ class Log(list):  # The tree of RFC 6962 in tiles of 256 hashes (C2SP tlog-tiles
         return part[0] if part else sha256(b'')
 
 def unbase64(text):
-    need(base64.b64encode(data := base64.b64decode(text, validate=True)).decode() == text, 'it is not base64')
+    need(text and base64.b64encode(data := base64.b64decode(text, validate=True)).decode() == text, 'it is not base64')
     return data
 
 def read_key(text, kind=1):  # Of kind 1 the key of an archive, of kind 4 the key of a witness.
-    name, identity, data = text.split('+', 2)
-    data = unbase64(data)
-    is_key = name and len(data) == 33 and data[0] == kind and sha256(name.encode() + b'\n' + data)[:4].hex() == identity
+    found = re.fullmatch(r'([^\s+]+)\+([0-9a-f]{8})\+([A-Za-z0-9+/]{44})', text)
+    is_key = found and (data := base64.b64decode(found[3]))[0] == kind and sha256(found[1].encode() + b'\n' + data)[:4].hex() == found[2]
     need(is_key, '"%s" is not name+id+base64 of an Ed25519 key of type %d' % (text, kind))
-    return name, identity, data[1:], text.encode() + b'\n', kind
+    return found[1], found[2], data[1:], text.encode() + b'\n', kind
 
 def openssl(command, at=0, **files):  # Runs openssl in a folder with these files; {} stands for a time. Returns what it prints.
     with tempfile.TemporaryDirectory() as folder:
@@ -106,7 +108,7 @@ def is_valid(key, text, signature):  # A witness signs the time too, which prece
     at = int.from_bytes(signature[:8], 'big')
     return len(signature) == 72 and 0 < at < 8_993_721_600 and is_signed(key[2], b'cosignature/v1\ntime %d\n' % at + text, signature[8:])
 
-def read_checkpoint(data, keys):  # Origin, size, root, the known keys that signed them (its name is the only origin of a key), and the times of cosignatures.
+def read_checkpoint(data, keys):  # Origin, size, root, the known keys that signed them (its name is the only origin of a key), and the times and keys of cosignatures.
     text, separator, signatures = data.decode().rpartition('\n\n')
     lines = list(map(SIGNATURE.fullmatch, signatures.split('\n')[:-1]))
     is_note = not re.search('[\x00-\x09\x0b-\x1f]', text + signatures) and separator and signatures.endswith('\n') and all(lines) and len(lines) <= 64
@@ -115,17 +117,16 @@ def read_checkpoint(data, keys):  # Origin, size, root, the known keys that sign
     known = [(key, signature) for name, signature in signatures for key in keys if key[:2] == (name, signature[:4].hex())]
     need(all(is_valid(key, (text + '\n').encode(), signature[4:]) for key, signature in known), 'a signature of a known key is invalid')
     need(found := CHECKPOINT.fullmatch(text), 'it is not a checkpoint')
-    times = {key: int.from_bytes(signature[4:12], 'big') for key, signature in known if key[4] == 4}
+    times = sorted(((int.from_bytes(signature[4:12], 'big'), key) for key, signature in known if key[4] == 4), reverse=True)
     return found[1], int(found[2]), unbase64(found[3]), sorted(key[:2] for key, _ in known if key[4] == 4 or key[0] == found[1]), times
 
 def moment(text):  # Microseconds since 1970, cut, and the text in UTC with all digits; None for what is not a time. A leap second counts as :59.999999.
     try:
         clock, fraction, zone = TIME.fullmatch(text).groups()
-        found = datetime.datetime.fromisoformat(re.sub(':60$', ':59', clock) + (zone or 'Z').replace('Z', '+00:00'))
-    except (AttributeError, TypeError, ValueError): return None
+        found = datetime.datetime.fromisoformat(re.sub(':60$', ':59', clock) + (zone or 'Z').replace('Z', '+00:00')).astimezone(datetime.timezone.utc)
+    except (AttributeError, TypeError, ValueError, OverflowError): return None
     at = int(found.timestamp()) * 1_000_000 + (999_999 if clock.endswith(':60') else int((fraction or '')[:6].ljust(6, '0')))
-    second = found.astimezone(datetime.timezone.utc).isoformat()[:17] + clock[17:]
-    return (at, second + ('.' + (fraction or '')).rstrip('0').rstrip('.')) if 0 <= at < 8_993_721_600_000_000 and clock[11:13] < '24' else None
+    return (at, found.isoformat()[:17] + clock[17:] + ('.' + (fraction or '')).rstrip('0').rstrip('.')) if 0 <= at < 8_993_721_600_000_000 and clock[11:13] < '24' else None
 
 micros = lambda text: (moment(text) or [None])[0]
 depth = lambda value: 1 + max(map(depth, value.values() if type(value) is dict else value), default=0) if type(value) in (dict, list) else 0
@@ -135,6 +136,8 @@ parse = functools.partial(load, parse_int=lambda digits: int(digits[:99]), parse
 
 once = lambda pairs: need(len(dict(pairs)) == len(pairs), 'a key is there twice') or dict(pairs)
 
+encode = lambda text: re.sub('[\ud800-\udfff]', '\ufffd', text).encode()
+
 class Digits(str): pass  # A number of a record, as it is written there.
 
 def part(value):  # The text of a field, after its length.
@@ -142,7 +145,7 @@ def part(value):  # The text of a field, after its length.
     if type(value) is Digits:
         number = float(value)
         value = str(int(number)) if abs(number) < 1 << 53 and number % 1 == 0 and (number or value[0] != '-') else value
-    data = re.sub('[\ud800-\udfff]', '\ufffd', json.dumps(value) if type(value) is bool else value).encode()
+    data = encode(json.dumps(value) if type(value) is bool else value)
     return struct.pack('>I', len(data)) + data
 
 def read_record(source, text):  # Its time, its uid by docs/formats.md ("Identity"), and whether a key is there twice; None for what cannot be told.
@@ -200,7 +203,7 @@ def check_proof(data, keys):  # Its line, the number of this line, the size of t
     is_of_line = len(proof) == 6 and type(proof['hashes']) is list and PROOF.fullmatch('"%s"' % proof['format']) and b'\n' not in line and read_line(line)[1] == entry
     is_leaf = CHECKS['count'](index) and index < size and all(len(each) == 32 for each in hashes)
     need(is_of_line and is_leaf and root_of(sha256(b'\x00' + entry), index, size, hashes) == root and not hashes, 'it is no proof')
-    return line, index + 1, size, {key[:2] for key in keys if key[4] == 1} & {*signers}, (stamp, proof['checkpoint'].encode()), sorted(times.values())
+    return line, index + 1, size, {key[:2] for key in keys if key[4] == 1} & {*signers}, (stamp, proof['checkpoint'].encode()), sorted({key: at for at, key in times}.values())
 
 STATED = {'record': 'logTimestamp actionAttempted result', 'ledger': 'source from to state records', 'operation': 'at actor operation', 'position': 'at seq'}
 
@@ -209,7 +212,7 @@ def statement(data):  # What a line states: its kind, the uid of a record, and t
     try: value_of = parse((data[record.end():-1] if record else data).decode('utf-8', 'replace')).get
     except WRONG: value_of = {}.get  # A record may have any bytes: they are hashed, and not understood.
     texts = [str(each) if type(each) is str or CHECKS['count'](each) else '-' for each in map(value_of, STATED[line['kind']].split())]
-    return ', '.join([line['kind'], *([record[2].decode()] if record else []), *texts]) + ' (it has a key twice, and the last one counts)' * line.get('twice', False)
+    return ', '.join([line['kind'], *([record[2].decode()] if record else []), *texts]) + ' (it has a key twice, and the last one counts)' * bool(record and line['twice'])
 
 def order_of(line, origin, number):  # The operation of this line on this archive, its lines, and its reason or case; None for another one.
     try:
@@ -237,7 +240,7 @@ class Verification:
                  witnesses=(), quorum=None):
         self.store, self.keys, self.authorities, self.now = store, keys, authorities, now or time.time()
         self.removed_before, self.begin, self.end, self.key_until, self.fresh_since = removed_before, begin, end, key_until, fresh_since  # Microseconds since 1970.
-        self.within, self.archived, self.tokens, self.dates, self.age = within or 2 * DAY, [], [], [], None
+        self.within, self.archived, self.tokens, self.dates, self.age, self.sizes = 2 * DAY if within is None else within, [], [], [], None, {}
         self.findings, self.log, self.segments, self.spans, self.stamped, self.missing, self.orders = [], Log([[], []]), {}, {}, {}, [], []
         self.witnesses, self.quorum, self.cosigned = list(witnesses), quorum or len(witnesses), None
         self.records, self.windows, self.repeated, self.position, self.former, self.selections, self.is_filtered = {}, {}, {}, None, None, [], False
@@ -295,7 +298,7 @@ class Verification:
         for key in [key for key in self.keys if used and key[0] == signed[-1][0] and key[:2] not in used]:  # A file may have keys of more archives.
             self.find('unproven', '--key', '"%s+%s" signed no checkpoint: the archive may have been cut before the change to this key' % key[:2])
         self.spans = {key[:2]: [found[1] for found in signed if key[:2] in found[3]] for key in self.keys if key[:2] in used}
-        signed = [found[:3] for found in signed]
+        signed, self.sizes = [found[:3] for found in signed], {step[4]: step[1] for step in steps if step and step[3]}
         copy = Verification(self.store, self.keys).checkpoint('checkpoint', copy)
         self.copy = copy[:3] if copy and copy[3] else (None, 0, None)
         if self.copy[1] > signed[-1][1]: self.find('altered', 'checkpoints/%010d' % (last + 1), 'it is missing: "checkpoint" is signed for %d lines' % self.copy[1])
@@ -318,14 +321,14 @@ class Verification:
         if self.key_until is not None and dated < size:
             self.find('unproven', '--key-until', 'no time stamp, cosignature or --since dates the last %d of %d lines before %s' % (size - dated, size, iso(self.key_until)))
         for name, newest in ('line', self.archived[-1:]), ('time stamp', self.tokens[-1:]), ('cosignature', [self.cosigned[2:]] if self.cosigned else []):
-            if self.fresh_since is not None and newest and newest[0][0] < self.fresh_since: self.find('unproven', '--fresh', 'the newest %s is of %s' % (name, iso(newest[0][0])))
+            is_fresh = self.fresh_since is None or not newest or self.fresh_since <= newest[0][0] <= self.now * 1_000_000 + MINUTE
+            is_fresh or self.find('unproven', '--fresh', 'the newest %s is of %s' % (name, iso(newest[0][0])))
         return confirmed
 
     def check_former(self, store):  # The archive whose key was lost: it has the checkpoint that the first line of this one names.
-        if not self.former: return store and self.find('unproven', '--former', 'the first line of the archive names no former archive')
+        if self.former is None: return store and self.find('unproven', '--former', 'the first line of the archive names no former archive')
         if not store: return self.find('note', '--former', 'the first line names the last checkpoint of a former archive, which was not checked')
-        other = Verification(store, self.keys, self.authorities, self.now, self.removed_before, within=self.within)
-        other.run([self.former.encode()])
+        (other := Verification(store, self.keys, self.authorities, self.now, self.removed_before, within=self.within)).run([encode(self.former)])
         self.findings += [(severity, '--former', '%s: %s' % (name.replace('--since', 'the first line'), reason)) for severity, name, reason in other.findings]
 
     def check_stamps(self, names, first, later=()):  # Valid at its time, and when a later one covers it, or now (RFC 4998). Only TST info is signed.
@@ -334,11 +337,11 @@ class Verification:
             named, signed = self.stamped.get(name, (digest, math.inf))
             named == digest or self.find('altered', name, 'a signed line names another SHA-256' if digest else 'it is missing, and a signed line names it')
             if named != digest or not self.authorities: continue
-            content = self.store.read('checkpoints/' + name[11:-4]) or b''
+            content = 'checkpoints/' + name[11:-4] in self.sizes and self.store.read('checkpoints/' + name[11:-4])
             at, check = stamp_time(stamp or b'', content, self.authorities) if content else (None, None)
-            if at is None:
-                self.find(*(('unproven', name, 'it is no time stamp that --timestamp-ca proves') if content else ('note', name, 'the archive has no such checkpoint: it is no evidence')))
-                continue
+            content or self.find('note', name, 'no key of --key signed its checkpoint: it is no evidence')
+            content and at is None and self.find('unproven', name, 'it is no time stamp that --timestamp-ca proves')
+            if at is None: continue
             later and later[0][1] < at and self.find('altered', later[0][2], 'its time is before that of "%s"' % name)
             covers = [other for number, other, _ in later if signed <= number]
             if not check((covers or [self.now])[0]): self.find('unproven', name, 'its certificate ended before another time stamp covered it')
@@ -347,16 +350,16 @@ class Verification:
         self.findings[first:] = reversed(self.findings[first:])
         if not self.authorities and (unchecked := len(names) - len(self.findings[first:])): self.find('note', 'timestamps/', '%d time stamps were not checked (--timestamp-ca FILE)' % unchecked)
         if self.authorities and not later: self.find('unproven', 'timestamps/', 'no time stamp is valid')
-        sizes = {number: size for _, number, size in self.archived}
-        self.tokens = [(at * 1_000_000, sizes.get(number, 0)) for number, at, _ in later]
+        self.tokens = [(at * 1_000_000, self.sizes['checkpoints/' + name[11:-4]]) for _, at, name in later]
         self.dates += self.tokens
 
     def check_dates(self, name):  # Who writes an archive anew can have it dated only now: its lines are dated later than they say that they were archived.
-        dates, first, waiting = sorted(self.dates, key=lambda date: date[1]), math.inf, math.inf
+        dates, first, waiting, early = sorted(self.dates, key=lambda date: date[1]), math.inf, math.inf, 0
         for at, _, size in reversed(self.archived if dates else []):
             while dates and dates[-1][1] >= size: first = min(first, dates.pop()[0])
             if first == math.inf: waiting = min(waiting, at)
-            else: self.age = max(self.age or 0, first - at)
+            else: self.age, early = max(self.age or 0, first - at), max(early, at - first)
+        if early > MINUTE: self.find('unproven' if early > 2 * DAY else 'note', name, 'lines were stamped or cosigned %d min before they were archived' % (early // MINUTE))
         if (self.age or 0) > self.within: self.find('unproven', name, 'lines were first stamped or cosigned %d h after they were archived' % (self.age // HOUR))
         if waiting < math.inf and self.archived[-1][0] - waiting > self.within:
             self.find('unproven', name, 'no time stamp or cosignature covers the lines that were archived since %s (--stamped-within)' % iso(waiting))
@@ -373,7 +376,7 @@ class Verification:
                 self.find('note', name, 'it is of another archive, and no evidence' if found[4] else 'no witness of --witness cosigned it: it is no evidence')
             elif found[:3] not in signed:
                 self.find('altered', name, 'a witness cosigned a checkpoint of %d lines, and the archive does not contain it' % found[1])
-            else: cosigned += [(at * 1_000_000, found[1], key) for key, at in found[4].items()]
+            else: cosigned += [(at * 1_000_000, found[1], key) for at, key in found[4]]
         newest = {key: at for at, _, key in sorted(cosigned)}
         if len(newest) < self.quorum:
             return self.find('unproven', 'cosignatures/', '%d of %d witnesses cosigned this archive, fewer than --quorum %d' % (len(newest), len(self.witnesses), self.quorum))
@@ -439,11 +442,9 @@ class Verification:
         last = lines[-1]
         if last['kind'] != 'position': return self.find('altered', name, 'its last line is not a position')
         before = self.position or {**last, 'seq': last['after']}
-        if before['journal'] != last['journal'] or before['seq'] < last['after']:
-            self.find('unproven', name, 'it does not continue the segment before')
-            self.selections = []
-        elif before['seq'] != last['after']: self.find('altered', name, 'it does not continue the segment before')
-        self.selections = self.selections if self.position else []
+        is_other = before['journal'] != last['journal'] or before['seq'] < last['after']
+        if is_other or before['seq'] != last['after']: self.find('unproven' if is_other else 'altered', name, 'it does not continue the segment before')
+        self.selections = [] if is_other or not self.position else self.selections
         filtered = self.position and self.position['filtered']
         self.position, self.is_filtered = last, self.is_filtered or last['filtered']
         self.selections += [last] if not self.selections or self.selections[-1]['sources'] != last['sources'] else []
@@ -462,7 +463,7 @@ class Verification:
             if line['kind'] in ('record', 'ledger'): self.sources.add(line['source'])
             if line['kind'] == 'record' and line['time'] is not None:
                 self.records.setdefault(line['source'], {}).setdefault(line['time'] // BUCKET, []).append((line['time'], line['uid']))
-            elif line['kind'] == 'ledger' and line['from'] < line['to'] and line['to'] > (self.begin or 0) and line['from'] < (self.end or math.inf):
+            elif line['kind'] == 'ledger' and line['from'] < line['to'] and line['to'] > (self.begin or 0) and line['from'] < (math.inf if self.end is None else self.end):
                 if line['from'] < self.begins_at: self.skipped.add((line['source'], line['from']))
                 else: self.windows[line['source'], line['from']] = line, self.count(line)
 
@@ -486,8 +487,7 @@ class Verification:
             before = [order for _, order in self.orders[:self.orders.index(found[0]) if found else None]]
             held = [order for at, order in enumerate(before) if order[0] == 'archive hold' and any(first <= each['last'] and each['first'] <= last for first, last in order[1])
                     and ('archive release', (), order[2]) not in before[at:]]
-            is_due = found or self.removed_before is not None and each['next'] is not None and each['next'] < self.removed_before
-            if not is_due: judged = 'altered', 'it is missing'
+            if not found and (self.removed_before is None or each['next'] is None or each['next'] >= self.removed_before): judged = 'altered', 'it is missing'
             elif held: judged = 'unproven', 'it is missing although an operation holds it for the case %s' % held[0][2]
             elif found: judged = 'note', 'operation %d removed it: %s, %s, %s' % (found[0][0]['seq'], found[0][0].get('actor') or 'no actor', found[0][0]['at'], found[0][1][2])
             elif each['oldest'] is not None and each['next'] - each['oldest'] > 3 * DAY:
@@ -498,10 +498,11 @@ class Verification:
             last = each['last'] + 1, judged
 
     def conclusions(self, result, confirmed, since):
-        proven, missing = sum(judged == (None, False) for _, judged in self.windows.values()), len(self.skipped)
+        proven, missing = sum(judged == (None, False) for _, judged in self.windows.values()), sum(each['last'] - each['first'] + 1 for each in self.missing)
         verdicts, checked = {'intact': 'INTACT for what remains' if missing else 'INTACT', 'altered': 'ALTERED OR MISSING', 'unproven': 'NOT PROVEN'}, counted(len(self.log[0]), 'line')
-        yield '%s: %s checked' % (verdicts[result], checked)
-        yield 'windows: %d proven, %d not checked because lines are missing, %d in doubt' % (proven, missing, len(self.windows) - proven)
+        yield '%s: %s checked' % (verdicts[result], counted(len(self.log[0]) - missing, 'line'))
+        yield 'windows: %d proven, %d not checked because lines are missing, %d in doubt' % (proven, len(self.skipped), len(self.windows) - proven)
+        if missing: yield '%s not read, because their segments are missing' % counted(missing, 'line was', 'lines were')
         if self.archived: yield 'the newest line was archived on %s' % iso(self.archived[-1][0])
         for key, sizes in self.spans.items(): yield 'the key %s+%s signed checkpoints of %d to %d lines' % (*key, sizes[0], sizes[-1])
         for at, lines in self.tokens[-1:]: yield '%s: %d of %s existed on %s' % (counted(len(self.tokens), 'time stamp'), lines, checked, iso(at))
@@ -549,25 +550,26 @@ class Verification:
         return (reason, is_wrong) if is_open else (self.find('altered', line['name'], reason), True)
 
 def duration(text):  # Microseconds of 400d, 1h30m.
-    need(re.fullmatch(r'(\d+(ms|[smhd]))+', text), 'it is not a duration')
+    need(re.fullmatch(r'([0-9]+(ms|[smhd]))+', text), 'it is not a duration such as 400d')
     return sum(int(digits) * {'ms': 1_000, 's': 10 ** 6, 'm': 60 * 10 ** 6, 'h': 3_600 * 10 ** 6, 'd': DAY}[unit] for digits, unit in re.findall(r'(\d+)(ms|[smhd])', text))
 
 def bound(text, is_end=False):  # Microseconds of a time, or of a day or a month in UTC, which --to includes.
     at = micros(text + {4 + 3: '-01T00:00:00Z', 10: 'T00:00:00Z'}.get(len(text), ''))
     need(at is not None and (len(text) in (7, 10) or text[-1] in 'Z' or text[-6] in '+-'), 'it is not a time such as 2026-11-21T00:00:00Z, 2026-11-21 or 2026-11')
-    if is_end and len(text) == 7: at = bound('%d-%02d' % ((int(text[:4]), int(text[5:]) + 1) if text[5:] < '12' else (int(text[:4]) + 1, 1)))
-    return at + DAY if is_end and len(text) == 10 else at
+    return at + DAY * is_end * (calendar.monthrange(int(text[:4]), int(text[5:]))[1] if len(text) == 7 else len(text) == 10)
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     place = parser.add_mutually_exclusive_group(required=True)
     binary, content = argparse.FileType('rb'), lambda path: binary(path).read()
-    def key_file(path, kind=1): return [read_key(line, kind) for line in content(path).decode('utf-8-sig').split() or ['']]
-    def witness_file(path): return key_file(path, 4)
-    def certificate_file(path): return re.search(b'(?s).*-----BEGIN CERTIFICATE-----.*', content(path))[0]
-    parser.add_argument('--key', required=True, action='extend', type=key_file)
-    parser.add_argument('--since', default=[], action='append', type=content)
-    parser.add_argument('--witness', default=[], action='extend', type=witness_file)
+    def key_file(path, kind=1):
+        lines = filter(None, (line.strip(' \t\r') for line in content(path).decode('utf-8-sig', 'replace').split('\n')))
+        return [read_key(line, kind) for line in lines] or need(False, '"%s" has no key' % path)
+    def certificate_file(path):
+        found = re.findall(b'-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----', content(path))
+        return need(found and all(openssl('x509 -noout -subject -in ca', ca=each) for each in found), 'a certificate in PEM format was expected') or b'\n'.join(found)
+    lists = ('--key', 'extend', key_file), ('--since', 'append', content), ('--witness', 'extend', functools.partial(key_file, kind=4))
+    for name, action, read in lists: parser.add_argument(name, default=[], action=action, type=read, required=name == '--key')
     files = (place, '--directory', Directory), (place, '--proof', binary), (parser, '--former', Directory), (parser, '--timestamp-ca', certificate_file)
     for group, name, read in files: group.add_argument(name, type=read)
     arguments = ('--retention', duration, 'segments older than this may be missing, e.g. 400d'), ('--stamped-within', duration, 'default 48h'), (

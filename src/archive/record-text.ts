@@ -1,6 +1,7 @@
 /** Reads what a verifier compares in the line of a record: its time, its uid by its content, and keys that it repeats. Pure. */
 import { fieldNumbers } from '../record/fields.ts';
 import { identify, identifyTexts } from '../record/identity.ts';
+import { tokensIn } from '../record/json.ts';
 import { readRecord } from '../record/read.ts';
 import { parseTimestamp } from '../record/timestamp.ts';
 import { kinds } from '../record/walk.ts';
@@ -52,15 +53,15 @@ export function readContent(source: string, record: Buffer): RecordContent {
   }
 }
 
-const token = /[{}[\]]|"([^"\\]*(?:\\.[^"\\]*)*)"([ \t\r\n]*:)?/gs;
-
 /** @param json  one JSON value */
 export function repeatedKey(json: string): string | undefined {
   const open: Set<string>[] = [];
-  for (const [all, text = '', colon] of json.matchAll(token)) {
-    if (all === '{' || all === '[') open.push(new Set());
-    else if (all === '}' || all === ']') open.pop();
-    if (colon === undefined) continue;
+  for (const { start, end, isKey } of tokensIn(json)) {
+    const first = json[start] ?? '';
+    if (first === '{' || first === '[') open.push(new Set());
+    else if (first === '}' || first === ']') open.pop();
+    if (!isKey) continue;
+    const text = json.slice(start + 1, end);
     const key = text.includes('\\') ? (JSON.parse(`"${text}"`) as string) : text;
     if (open.at(-1)?.has(key) === true) return key;
     open.at(-1)?.add(key);

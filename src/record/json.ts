@@ -40,7 +40,24 @@ function parseExactly(text: string): JsonValue | undefined {
   }
 }
 
-const stringOrKey = /"[^"\\]*(?:\\.[^"\\]*)*"([ \t\r\n]*:)?/gs;
+const colonAfter = /[ \t\r\n]*:/y;
+
+/**
+ * The strings, braces and brackets of a JSON text, in order; the ends of a string are its quotes. V8 has no stack for a pattern that matches a
+ * whole string with millions of escapes.
+ */
+export function* tokensIn(json: string): Generator<{ readonly start: number; readonly end: number; readonly isKey: boolean }> {
+  let start = -1;
+  for (const { 0: found, index } of json.matchAll(/\\.|["{}[\]]/gs)) {
+    if (start >= 0 && found === '"') {
+      colonAfter.lastIndex = index + 1;
+      yield { start, end: index, isKey: colonAfter.test(json) };
+      start = -1;
+    } else if (found === '"') start = index;
+    else if (start < 0) yield { start: index, end: index, isKey: false };
+  }
+}
+
 /** What a key must escape in JSON, and the mark that replaces the escape. */
 const escapedInKeys = /["\\%\0-\x1f]/g;
 const markInKeys = /%(..)/g;
@@ -51,11 +68,17 @@ const markInKeys = /%(..)/g;
  * key with the escaped text: the identity of a record would depend on other records.
  */
 function withoutEscapedKeys(text: string): string {
-  return text.replace(stringOrKey, (string, colon: string | undefined) => {
-    if (colon === undefined || !/[\\%]/.test(string)) return string;
-    const key = JSON.parse(string.slice(0, -colon.length)) as string;
-    return `"${key.replace(escapedInKeys, (character) => `%${character.charCodeAt(0).toString(16).padStart(2, '0')}`)}":`;
-  });
+  const parts: string[] = [];
+  let copied = 0;
+  for (const { start, end, isKey } of tokensIn(text)) {
+    const string = isKey ? text.slice(start, end + 1) : '';
+    if (!/[\\%]/.test(string)) continue;
+    const key = JSON.parse(string) as string;
+    parts.push(text.slice(copied, start));
+    parts.push(`"${key.replace(escapedInKeys, (character) => `%${character.charCodeAt(0).toString(16).padStart(2, '0')}`)}"`);
+    copied = end + 1;
+  }
+  return parts.join('') + text.slice(copied);
 }
 
 /** Undoes `withoutEscapedKeys`. */

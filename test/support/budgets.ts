@@ -1,7 +1,7 @@
 /** The most lines and kilobytes (1,000 bytes) of each folder of `src/`. A commit that raises a number says why. */
 export const budgets: Readonly<Record<string, readonly [lines: number, kilobytes: number]>> = {
   admin: [3140, 119],
-  archive: [6670, 296],
+  archive: [6690, 297],
   cli: [7860, 389],
   collect: [4800, 220],
   config: [1880, 92],
@@ -17,7 +17,7 @@ export const budgets: Readonly<Record<string, readonly [lines: number, kilobytes
   'main.ts': [100, 6],
   model: [2170, 99],
   normalize: [1020, 47],
-  record: [1630, 61],
+  record: [1645, 62],
   reference: [7370, 312],
   report: [3490, 172],
   settings: [700, 31],

@@ -5,6 +5,7 @@
 import type { Micros } from '../../model/time.ts';
 import { microsToIso } from '../../record/timestamp.ts';
 import type { Findings } from './findings.ts';
+import { maxClockDifference } from './removed.ts';
 
 /** The first `lines` lines existed at this time. */
 interface Dated {
@@ -12,7 +13,8 @@ interface Dated {
   readonly time: Micros;
 }
 
-const hourUs = 3_600_000_000;
+const minuteUs = 60_000_000;
+const hourUs = 60 * minuteUs;
 const usualWithinUs = 48 * hourUs;
 
 export class Dates {
@@ -46,13 +48,19 @@ export class Dates {
   within(most = usualWithinUs, object: string, findings: Findings): number | undefined {
     const dated = this.#dated.toSorted((a, b) => a.lines - b.lines);
     if (dated.length === 0) return undefined;
-    let [longest, archived, confirmed, first] = [0, 0, 0, Infinity];
+    let [longest, archived, confirmed, first, early] = [0, 0, 0, Infinity, 0];
     let waiting = this.archivedAt ?? 0;
     for (const { lines, at } of this.#segments.toReversed()) {
       for (; (dated.at(-1)?.lines ?? 0) >= lines; dated.pop()) first = Math.min(first, dated.at(-1)?.time ?? first);
+      early = Math.max(early, at - first);
       if (first === Infinity) waiting = Math.min(waiting, at);
       else if (first - at > longest) [longest, archived, confirmed] = [first - at, at, first];
     }
+    if (early > minuteUs)
+      findings[early > maxClockDifference ? 'unproven' : 'note'](
+        object,
+        `lines were stamped or cosigned ${Math.floor(early / minuteUs)} min before they were archived`,
+      );
     if (longest > most)
       findings.unproven(
         object,

@@ -100,6 +100,7 @@ export class LedgerCheck implements Disposable {
   /** Lines before are missing: windows that start earlier are not checked. The clock may have been set back since the last call. */
   beginAt(at: Micros): void {
     this.#beginsAt = Math.max(this.#beginsAt, at);
+    this.#selections = [];
   }
 
   /**

@@ -36,6 +36,11 @@ export class RemovedSegments {
     this.#before = before;
   }
 
+  /** The number of lines of missing segments. */
+  get lines(): number {
+    return this.#missing.reduce((sum, { lines }) => sum + lines.last + 1 - lines.first, 0);
+  }
+
   add(lost: LostSegment): void {
     const missing = { ...lost, oldest: this.#oldest, next: undefined };
     this.#missing.push(missing);

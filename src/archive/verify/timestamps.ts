@@ -143,7 +143,7 @@ export class TimeStampCheck {
       const checkpoint = checkpoints.get(checkpointPath(number));
       const content = checkpoint && (await this.#store.read(checkpoint.path));
       if (!content) {
-        this.#findings.noteFile(path, 'the archive has no such checkpoint: it is no evidence');
+        this.#findings.noteFile(path, 'no key of --key signed its checkpoint: it is no evidence');
         continue;
       }
       try {

@@ -45,6 +45,8 @@ export interface VerifyOptions {
   readonly keyUntil?: Micros | undefined;
   /** The newest line, and the newest time stamp and cosignature if they are checked, must not be older. */
   readonly freshSince?: Micros | undefined;
+  /** Nor later: a time in the future does not show that the archive is still written. */
+  readonly freshUntil?: Micros | undefined;
   /** Undefined: cosignatures are not checked. */
   readonly cosignatures?: WitnessOptions | undefined;
   readonly signal?: AbortSignal | undefined;
@@ -57,6 +59,8 @@ export interface VerifyReport {
   readonly origin: string | undefined;
   readonly checkpoints: number;
   readonly lines: number;
+  /** Those of them that were not read, because their segments are missing. */
+  readonly missing: number;
   /** Of the newest checkpoint, in base64. */
   readonly root: string | undefined;
   readonly records: number;
@@ -141,7 +145,7 @@ export async function verifyArchive(
   const cosigned = await checkCosignatures(store, signed, options.cosignatures, dates, findings);
   const within = dates.within(options.within, options.timeStamps ? 'timestamps/' : 'cosignatures/', findings);
   const sources = ledger.finish();
-  const { keyUntil, freshSince = -Infinity } = options;
+  const { keyUntil, freshSince = -Infinity, freshUntil = Infinity } = options;
   const dated = keyUntil === undefined ? log.size : Math.max(confirmed, dates.linesBefore(keyUntil));
   if (keyUntil !== undefined && dated < log.size)
     findings.unproven(
@@ -149,16 +153,16 @@ export async function verifyArchive(
       `no time stamp, cosignature or --since dates the last ${log.size - dated} of ${log.size} lines before ${microsToIso(keyUntil)}`,
     );
   const { archivedAt } = dates;
-  if (archivedAt !== undefined && archivedAt < freshSince) findings.unproven('--fresh', `the newest line is of ${microsToIso(archivedAt)}`);
-  if (stamped && stamped.newest < freshSince) findings.unproven('--fresh', `the newest time stamp is of ${microsToIso(stamped.newest)}`);
-  if (cosigned && cosigned.newest < freshSince)
-    findings.unproven('--fresh', `the newest cosignature is of ${microsToIso(cosigned.newest)}`);
+  for (const [name, time] of Object.entries({ line: archivedAt, 'time stamp': stamped?.newest, cosignature: cosigned?.newest }))
+    if (time !== undefined && (time < freshSince || time > freshUntil))
+      findings.unproven('--fresh', `the newest ${name} is of ${microsToIso(time)}`);
   await verifyFormer(former, verifiers, options, findings);
   return {
     result: findings.result,
     origin: newest?.origin,
     checkpoints: signed.length,
     lines: log.size,
+    missing: removed.lines,
     root: newest && Buffer.from(newest.root).toString('base64'),
     records,
     keys: keySpans(signed, verifiers),

@@ -9,9 +9,11 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { gunzipSync, gzipSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { checkpointPath } from '../../../src/archive/checkpoint.ts';
+import { checkpointPath, formatCheckpoint } from '../../../src/archive/checkpoint.ts';
 import { cosignaturePath } from '../../../src/archive/cosignature-path.ts';
+import { formatEntry } from '../../../src/archive/entry.ts';
 import type { EntryLine } from '../../../src/archive/line.ts';
+import { leafHash } from '../../../src/archive/merkle.ts';
 import { formatProof } from '../../../src/archive/proof-file.ts';
 import { Prover } from '../../../src/archive/prove.ts';
 import { cosignatureLine, formatVerifier, openNote, parseVerifier, signerOf, signNote } from '../../../src/archive/signed-note.ts';
@@ -118,7 +120,23 @@ describe.skipIf(!hasPython)('missing segments', () => {
 
   it('are counted apart from what is proven', async () => {
     const report = await judged(without(await daily(), 0, 1), due);
-    expect(report.sources).toMatchObject([{ windows: 9, proven: 9, notChecked: 1 }]);
+    expect(report).toMatchObject({ missing: 14, sources: [{ windows: 9, proven: 9, notChecked: 1 }] });
+  });
+
+  it('of a quiet hour hide which entries the archive has: a window after them that lacks records is unproven', async () => {
+    const store = new MemoryStore();
+    const writer = await openWriter(store, 'quiet');
+    const position = (seq: number, hour: number): ReturnType<typeof through> => ({
+      ...through(seq),
+      at: start + hour * 60 * minute,
+      completeSince: start + day,
+    });
+    await writer.append([recordLine(1, start)], position(1, 0));
+    for (const hour of [1, 2]) await writer.append([], position(1, hour));
+    const from = start + 3 * 60 * minute;
+    await writer.append([provenLine(2, from, from + minute, [recordLine(9, from)])], position(2, 3));
+    expect((await judged(store)).result).toBe('altered');
+    expect((await judged(without(store, 1), due)).result).toBe('unproven');
   });
 
   const ordered = async (
@@ -200,10 +218,10 @@ describe.skipIf(!hasPython)('keys', () => {
 
 describe.skipIf(!hasPython)('a former archive, which the first line names', () => {
   const newest = ({ files }: MemoryStore): Buffer => files.get('checkpoint') ?? Buffer.alloc(0);
-  async function after(former: Buffer | undefined): Promise<MemoryStore> {
+  async function after(former: Buffer | string | undefined): Promise<MemoryStore> {
     const store = new MemoryStore();
     const writer = await openWriter(store, 'after');
-    await writer.append([], { ...through(0), ...(former && { former: former.toString() }) });
+    await writer.append([], { ...through(0), ...(former !== undefined && { former: former.toString() }) });
     const record = recordLine(1, start);
     await writer.append([record, provenLine(2, start, start + minute, [record])], through(2));
     return store;
@@ -213,15 +231,19 @@ describe.skipIf(!hasPython)('a former archive, which the first line names', () =
     return new MemoryStore(kept);
   };
 
-  it.each<[string, (former: MemoryStore) => Buffer | undefined, (former: MemoryStore) => MemoryStore | undefined, string, RegExp]>([
-    ['is whole', newest, (former) => former, 'intact', /^$/],
-    ['was not given', newest, () => undefined, 'intact', /^$/],
-    ['has more lines', ({ files }) => files.get('checkpoints/0000000003'), (former) => former, 'intact', /^$/],
-    ['was cut', newest, (former) => cut(former, 4), 'altered', /^the first line: /],
-    ['lacks a segment', newest, (former) => without(former, 1), 'altered', /^segments\/.*: it is missing/],
-    ['is not named', () => undefined, (former) => former, 'unproven', /^the first line of the archive names no former archive/],
-    ['is named by a text that is no checkpoint', () => Buffer.from('none'), (former) => former, 'altered', /^the first line: /],
-  ])('%s', async (_name, note, given, result, message) => {
+  it.each<[string, (former: MemoryStore) => Buffer | string | undefined, (former: MemoryStore) => MemoryStore | undefined, string, RegExp]>(
+    [
+      ['is whole', newest, (former) => former, 'intact', /^$/],
+      ['was not given', newest, () => undefined, 'intact', /^$/],
+      ['has more lines', ({ files }) => files.get('checkpoints/0000000003'), (former) => former, 'intact', /^$/],
+      ['was cut', newest, (former) => cut(former, 4), 'altered', /^the first line: /],
+      ['lacks a segment', newest, (former) => without(former, 1), 'altered', /^segments\/.*: it is missing/],
+      ['is not named', () => undefined, (former) => former, 'unproven', /^the first line of the archive names no former archive/],
+      ['is named by a text that is no checkpoint', () => 'none', (former) => former, 'altered', /^the first line: /],
+      ['is named by an empty text', () => '', (former) => former, 'altered', /^the first line: /],
+      ['is named by a lone surrogate', () => '\ud800', (former) => former, 'altered', /^the first line: /],
+    ],
+  )('%s', async (_name, note, given, result, message) => {
     const former = await daily(4);
     const report = await judged(await after(note(former)), { former: given(former) });
     expect(report.result).toBe(result);
@@ -318,6 +340,11 @@ describe.skipIf(!hasPython)('an archive that the holder of the key signed anew',
     ],
     ['with a record received in 2099', once(/"received":"2026/, '"received":"2099'), 'unproven', /^segments\/0{16}-/],
     ['with a record received in 2099 beside one received at no time', lateBesideNoTime, 'unproven', /^segments\/0{16}-/],
+    // At the edges of the calendar, in UTC outside of it.
+    ['with a window of 10000', once(/("kind":"ledger".*"from":")[^"]*/, '$19999-12-31T23:59:59-01:00'), 'altered', /^segments\/0{16}-/],
+    ['with a window of year 0', once(/("kind":"ledger".*"from":")[^"]*/, '$10001-01-01T00:00:00+10:00'), 'altered', /^segments\/0{16}-/],
+    ['with a query of 10000', once(/("startTime":")[^"]*/, '$19999-12-31T23:59:59-01:00'), 'intact', ''],
+    ['with millions of escapes in a record', once(/"logId":3,/, `"logId":3,"text":"${'\\n'.repeat(4_000_000)}",`), 'intact', ''],
     ['with a filter', once(/"filtered":false/, '"filtered":true'), 'intact', ''],
     ['with an empty line', (text) => (text.includes('"seq":8,') ? [text, ''] : text), 'altered', /^segments\//],
     ['with other line breaks', (text) => `${text}\r`, 'altered', /^segments\//],
@@ -491,6 +518,16 @@ describe.skipIf(!hasPython)('both commands', () => {
   const witnessed = (): string[] => ['--witness', fileOf('witness')];
   const untouched = (): MemoryStore => new MemoryStore(archive.files);
   const state = (days: number): MemoryStore => new MemoryStore(states[days - 1]?.files);
+  const lately = (): string[] => [...witnessed(), '--stamped-within', '400d'];
+  /** The position of the last segment has another day; the witness cosigned it on 2026-07-08. */
+  function dated(date: string): MemoryStore {
+    const change = (text: string): string => text.replace(/("kind":"position".*"seq":48,.*"at":")[^T]*/, `$1${date}`);
+    const store = signedAnew(other, change, [signerOf(originOf(other), keyFrom(1))]);
+    const note = noteOf(store, 8).toString();
+    const line = cosignatureLine(note.slice(0, note.indexOf('\n\n') + 1), witness, (start + 7 * day) / 1_000_000 + 600);
+    store.files.set(cosignaturePath(8, witness), Buffer.from(note + line));
+    return store;
+  }
   const linesIn = (file: Buffer): string[] => gunzipSync(file).toString().trimEnd().split('\n');
   const packed = (lines: readonly string[]): Buffer => gzipSync(`${lines.join('\n')}\n`);
 
@@ -725,6 +762,23 @@ describe.skipIf(!hasPython)('both commands', () => {
     ['records in a segment that no checkpoint commits', () => added(segmentPath(3, packed(['{}'])), packed(['{}'])), ours, 0],
     // Keys.
     ['a key that signed nothing', untouched, theKey('three keys'), 3],
+    [
+      'a time stamp ten minutes after the archiving, and none allowed',
+      untouched,
+      () => [...ours(), ...stamps(), '--stamped-within', '0s'],
+      3,
+    ],
+    [
+      'a time stamp of a checkpoint of an unknown key, earlier than the one before it',
+      () => {
+        const store = checkpointWith(8, 3, (text) => text);
+        store.files.set('checkpoint', noteOf(archive, 7));
+        store.files.set(tokenPath(8), authority.responseAt(start / 1_000 + 600_000, noteOf(store, 8)));
+        return store;
+      },
+      () => [...ours(), ...stamps()],
+      3,
+    ],
     ['a key stolen before the last time stamp', untouched, () => [...ours(), ...stamps(), '--key-until', '2026-07-06'], 3],
     ['a key stolen after the last time stamp', untouched, () => [...ours(), ...stamps(), '--key-until', '2026-07-09'], 0],
     // Witnesses.
@@ -734,6 +788,9 @@ describe.skipIf(!hasPython)('both commands', () => {
     ['an older state of a cosigned archive', () => cosigned(state(6)), () => [...ours(), ...witnessed()], 1],
     ['a cosigned archive, cut before the change of key', () => cosigned(state(4)), () => [...theKey('former key')(), ...witnessed()], 1],
     ['another history than the cosigned one', async () => cosigned(await forked(4)), () => [...ours(), ...witnessed()], 1],
+    ['an archive dated after today, which must be fresh', () => dated('2200-01-01'), theKey('daily', () => ['--fresh', '400d']), 3],
+    ['an archive dated years after its cosignature', () => dated('2200-01-01'), theKey('daily', lately), 3],
+    ['an archive dated a day after its cosignature', () => dated('2026-07-09'), theKey('daily', lately), 0],
     // Orders, of the archive of one key.
     ['a segment that an operation removed', () => pruned('prune'), theKey('daily'), 0],
     ['a segment that nobody removed', () => pruned('hold'), theKey('daily'), 1],
@@ -830,6 +887,13 @@ describe.skipIf(!hasPython)('both commands', () => {
     ],
     ['with text before the signed one', replaced('"checkpoint":"', '"checkpoint":"text\\n'), 1],
     ['with another member', replaced('{"format"', '{"comment":"","format"'), 1],
+    ['with an empty time stamp', replaced(/waybill-proof\/1"/, 'waybill-proof/2","timeStamp":""'), 1],
+    ['with millions of escapes in its line', replaced('"line":"', `"line":"${'\\n'.repeat(4_000_000)}`), 1],
+    [
+      'with the signature of an unknown key with a long name',
+      replaced(/\\n"}\n$/, `\\n\u2014 ${'a'.repeat(20_000_000)} AAAAAAA=\\n"}\n`),
+      0,
+    ],
     ['twice in a file', (text) => text + text, 0],
     [
       'with the entry of another kind',
@@ -848,6 +912,48 @@ describe.skipIf(!hasPython)('both commands', () => {
     if (code === 1) expect(text).not.toBe(formatProof(proof));
     const [one, two, printed] = await commands.verify(['--proof', commands.write('proof', text), ...ours()]);
     expect([one, two], printed).toEqual([code, code]);
+  });
+
+  it('a proof of an operation with a member that verify.py uses for records', async () => {
+    const line = Buffer.from('{"kind":"operation","seq":1,"at":"2026-07-01T00:00:00Z","actor":"m.weber","operation":"replay","twice":"x"}');
+    const entry = formatEntry({ kind: 'operation', seq: 1 }, line);
+    const root = formatCheckpoint({ origin: originOf(archive), size: 1, root: leafHash(entry) });
+    const proof = formatProof({ line, entry, index: 0, hashes: [], checkpoint: Buffer.from(signNote(root, signers(1))) });
+    const [one, two, text] = await commands.verify(['--proof', commands.write('proof', proof), ...ours()]);
+    expect([one, two], text).toEqual([0, 0]);
+  });
+
+  it('a proof that one witness cosigned three times: the first time counts', async () => {
+    const proof = (await (await Prover.open(archive)).record(recordLine(9, start + day + 2_000_000).uid)) ?? expect.fail();
+    const note = proof.checkpoint.toString();
+    const cosignature = (hours: number): string =>
+      cosignatureLine(note.slice(0, note.indexOf('\n\n') + 1), witness, start / 1_000_000 + hours * 3_600);
+    const checkpoint = Buffer.from(note + cosignature(300) + cosignature(200) + cosignature(400));
+    const file = commands.write('proof', formatProof({ ...proof, checkpoint }));
+    const [one, two, text] = await commands.verify(['--proof', file, ...ours(), ...witnessed()]);
+    expect([one, two], text).toEqual([0, 0]);
+    expect(text.match(/existed on .*/g)).toEqual(Array(2).fill('existed on 2026-07-09T08:00:00Z'));
+  });
+
+  it('an archive without windows, whose first segment retention removed: say so', async () => {
+    const store = new MemoryStore();
+    const writer = await openWriter(store, 'daily');
+    await writer.append([recordLine(1, start)], through(1));
+    await writer.append([], { ...through(1), at: start + day });
+    expect(originOf(store)).toBe(originOf(other));
+    const [, , whole] = await run(store, theKey('daily')());
+    expect(whole).toMatch(/^INTACT: everything is as signed, and no window was checked$/m);
+    const [one, two, text] = await run(without(store, 0), theKey('daily', () => ['--retention', '1d'])());
+    expect([one, two], text).toEqual([0, 0]);
+    expect(text.match(/^INTACT for what remains|^2 lines were not read/gm)).toHaveLength(4);
+    save(without(store, 0));
+    const { stdout } = await archiveCommand('verify', ...place(), ...theKey('daily')(), '--retention', '1d', '--format', 'html');
+    expect(stdout).toContain('<li>The content of 2 lines whose segments are missing: only hashes of them were checked.</li>');
+  });
+
+  it('a key file with another text: say what is expected', async () => {
+    const { code, text } = await secondVerify(...place(), '--key', commands.write('wrong', 'archive.pub\n'));
+    expect([code, text]).toEqual([2, expect.stringContaining('"archive.pub" is not name+id+base64 of an Ed25519 key')]);
   });
 
   const place = (): string[] => ['--directory', join(commands.folder, 'proven')];

@@ -60,6 +60,7 @@ describe('an archive', () => {
       result: 'intact',
       origin: originOf(store),
       checkpoints: 4,
+      missing: 0,
       lines: 604,
       records: 540,
       // 170 lines and a position in each of the first segments.
@@ -137,7 +138,7 @@ describe('planted files', () => {
       [
         'it is not one of the keys of --key, and no evidence',
         'it was not checked, and is no evidence',
-        'the archive has no such checkpoint: it is no evidence',
+        'no key of --key signed its checkpoint: it is no evidence',
       ].map((reason) => ({ severity: 'note', object: 'other files', message: `2 more: ${reason}` })),
     );
   });

@@ -12,6 +12,10 @@ describe('parseRecord', () => {
     }
   });
 
+  test('reads a text with millions of escapes', () => {
+    expect(objectOf(parseRecord(`{"a\\t":"${'\\\\'.repeat(4_000_000)}"}`))).toEqual({ 'a\t': '\\'.repeat(4_000_000) });
+  });
+
   test.each([
     '{"A":1,"\\u0041":2,"b\\/":{"_":3,"%20":4}}',
     '{"A":1,"\\u0041":2,"A":3}',

@@ -95,10 +95,11 @@ export async function keysIn(file: string, option: string, signal: AbortSignal, 
     .toString('utf8')
     .replace(/^\ufeff/, '')
     .split('\n')
-    .filter((line) => line.trim() !== '');
+    .map((line) => line.replace(/^[ \t\r]+|[ \t\r]+$/g, ''))
+    .filter((line) => line !== '');
   if (lines.length === 0) throw new WaybillError('usage', `cannot use ${option} "${file}": it is empty`);
   return lines.map((line) => {
-    const verifier = parseVerifier(line.trim(), type);
+    const verifier = parseVerifier(line, type);
     if (verifier) return verifier;
     const expected = type === 1 ? 'an Ed25519 key; "waybill check" prints it' : 'the Ed25519 key of a witness (type 4)';
     throw new WaybillError('usage', `cannot use ${option} "${file}": a line is not name+id+base64 of ${expected}`);

@@ -95,7 +95,10 @@ function findingPart({ findings }: VerifyReport): Html {
   return markup`<section><h2>Findings</h2>${table('In the order of the check', ['Severity', 'Object', 'Finding'], rows)}${rest}</section>`;
 }
 
-function notChecked({ sources, timeStamps }: VerifyReport, { from, to, hasSince, hasTimeStamps, hasWitnesses }: Asked): readonly string[] {
+function notChecked(
+  { missing: lost, sources, timeStamps }: VerifyReport,
+  { from, to, hasSince, hasTimeStamps, hasWitnesses }: Asked,
+): readonly string[] {
   const missing = sources.reduce((sum, each) => sum + each.notChecked, 0);
   return [
     ...(hasSince ? [] : ['Whether the newest lines were removed: no checkpoint from elsewhere was given (--since).']),
@@ -103,6 +106,7 @@ function notChecked({ sources, timeStamps }: VerifyReport, { from, to, hasSince,
     ...(hasTimeStamps && !timeStamps ? ['When the lines existed: no time stamp is valid.'] : []),
     ...(hasWitnesses ? [] : ['Whether somebody else was shown another history: no keys of witnesses were given (--witness).']),
     ...(from === undefined && to === undefined ? [] : ['Windows outside of the period. Signatures and hashes were checked for all lines.']),
+    ...(lost > 0 ? [`The content of ${counted(lost, 'line')} whose segments are missing: only hashes of them were checked.`] : []),
     ...(missing > 0 ? [`${counted(missing, 'window')} whose records may be in removed segments.`] : []),
     'Records that the service neither counted nor returned.',
     'The names of operators: nobody authenticated them.',

@@ -8,8 +8,6 @@ import { right, table } from '../../../report/text-table.ts';
 
 const maxFindings = 100;
 const verdicts = {
-  intact: 'INTACT: everything is as signed, and every window is proven',
-  remains: 'INTACT for what remains: it is as signed, and every window that was checked is proven',
   altered: 'ALTERED OR MISSING: something contradicts a signature, a hash or a proof, or is missing',
   unproven: 'NOT PROVEN: nothing contradicts the signatures, but not everything is proven',
 };
@@ -36,13 +34,16 @@ export function verifyText(report: VerifyReport, isCompared: boolean, now: Micro
 
 /** The verdict, then what it relies on. */
 export function conclusions(report: VerifyReport, isCompared: boolean, now: Micros): string[] {
-  const { lines, sources, result } = report;
+  const { lines, missing, sources, result } = report;
   const [windows, proven, notChecked] = (['windows', 'proven', 'notChecked'] as const).map((name) =>
     sources.reduce((sum, each) => sum + each[name], 0),
   ) as [number, number, number];
+  const intact = missing > 0 ? 'INTACT for what remains: it is as signed, and' : 'INTACT: everything is as signed, and';
+  const checked = windows === 0 ? 'no window was checked' : `every window${missing > 0 ? ' that was checked' : ''} is proven`;
   return [
-    verdicts[result === 'intact' && notChecked > 0 ? 'remains' : result],
+    result === 'intact' ? `${intact} ${checked}` : verdicts[result],
     `windows: ${grouped(proven)} proven, ${grouped(notChecked)} not checked because lines are missing, ${grouped(windows - proven)} in doubt`,
+    ...(missing > 0 ? [`${counted(missing, 'line was', 'lines were')} not read, because their segments are missing`] : []),
     ...(report.archivedAt === undefined
       ? []
       : [`the newest line was archived on ${rfc3339(report.archivedAt)}, ${ago(report.archivedAt, now)}`]),

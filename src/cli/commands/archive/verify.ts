@@ -78,7 +78,8 @@ async function run(values: Values, io: Io): Promise<number> {
     timeStamps: await timeStampsOf(values, io.signal),
     within: values['stamped-within'] === undefined ? undefined : values['stamped-within'] * 1_000,
     keyUntil: values['key-until'] === undefined ? undefined : parseTime(values['key-until'], '--key-until', now, false),
-    freshSince: values.fresh === undefined ? undefined : now - values.fresh * 1_000,
+    // The clocks of the collector, the authority and the witnesses may be a little ahead.
+    ...(values.fresh !== undefined && { freshSince: now - values.fresh * 1_000, freshUntil: now + 60_000_000 }),
     cosignatures: await witnessesOf(values, io.signal),
     removedBefore: values.retention === undefined ? undefined : now - values.retention * 1_000,
     signal: io.signal,
@@ -107,6 +108,7 @@ function unreadable(name: string, thrown: unknown, findings: Findings): VerifyRe
     origin: undefined,
     checkpoints: 0,
     lines: 0,
+    missing: 0,
     root: undefined,
     records: 0,
     keys: [],
