@@ -131,10 +131,14 @@ describe.skipIf(postgresMissing !== undefined)('a fleet of three members', () =>
       proxy.rate = 0;
       await service.set({ rate: 0 });
       const truth = await service.truth();
+      let inKafka = 0;
       await until(
-        () => `${truth.length * sourceCount} records arrive: ${arrived()}\n${members.output}`,
-        120_000,
-        () => Promise.resolve(arrived() >= truth.length * sourceCount ? true : undefined),
+        () => `${truth.length * sourceCount} records arrive: ${arrived()}, in Kafka ${inKafka}\n${members.output}`,
+        180_000,
+        async () => {
+          inKafka = await broker.count('audit');
+          return Math.min(arrived(), inKafka) >= truth.length * sourceCount ? true : undefined;
+        },
       );
       expect(await members.stop(), members.output).toEqual([0, 0, 0]);
       expect(members.defects).toEqual([]);
