@@ -148,7 +148,6 @@ describe('Sigma rules, converted by sigma-cli', () => {
     ['kusto', 'cef', 'rules'],
     ['opensearch_lucene', 'ecs', 'rules'],
     ['lucene', 'leef', 'rules'],
-    ['eql', 'ecs', 'ordered/correlation_dpas_open_denied_then_allowed.yml'],
   ] as const)('convert for %s with the pipeline %s', { timeout: 300_000 }, ([target, pipeline, path], { skip }) => {
     if (noSigma !== undefined) return skip(noSigma);
     const queries = converted(target, pipeline, path).filter((query) => query !== '');

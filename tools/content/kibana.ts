@@ -3,7 +3,7 @@ import type { Condition, Detection, Rule } from '../../src/detections/rule.ts';
 import { tacticsOf } from './attack.ts';
 import { ageOf, auditPattern, esqlOf, ledgerPattern, lookupIndexOf, reachOf } from './esql.ts';
 import { mappedFields } from './mapped-fields.ts';
-import { riskScores } from './rules.ts';
+import { isOneDenial, riskScores } from './rules.ts';
 
 const minute = 60_000;
 const hour = 60 * minute;
@@ -134,7 +134,7 @@ function requiredFields(rule: Rule): readonly object[] {
 }
 
 function commonOf(rule: Rule): Form {
-  const { id, title, dataset, severity, attack, isBuildingBlock, falsePositives, exceptions, detect } = rule;
+  const { id, title, dataset, severity, attack, isBuildingBlock, falsePositives, exceptions } = rule;
   const tactics = tacticsOf(attack);
   const lists = [...new Set(Object.values(exceptions))].map(idOf);
   const fields = [
@@ -154,7 +154,7 @@ function commonOf(rule: Rule): Form {
     description: [rule.meaning.trim(), ...limitsOf(rule)].join(' '),
     severity,
     risk_score: riskScores[severity],
-    ...(detect.kind === 'single' && dataset === 'audit' ? { severity_mapping: severitiesOfRecords } : {}),
+    ...(isOneDenial(rule) ? { severity_mapping: severitiesOfRecords } : {}),
     enabled: false,
     version: 2,
     author: ['Waybill'],

@@ -3,6 +3,7 @@
  * record once. The results have the names of CIM that the app sets (props.conf). Throttling joins the results of following runs to one alert.
  */
 import type { Condition, DetectionOf, Rule } from '../../src/detections/rule.ts';
+import { isOneDenial } from './rules.ts';
 
 const minute = 60_000;
 const hour = 60 * minute;
@@ -169,7 +170,7 @@ function single(rule: Rule, { where, group }: DetectionOf<'single'>): string {
   const columns =
     rule.dataset === 'ledger'
       ? '_time event.action event.reason event.start event.end dpas.ledger.source dest'
-      : '_time user user_id user_name user_email src src_host signature_id signature object object_id severity';
+      : `_time user user_id user_name user_email src src_host signature_id signature object object_id${isOneDenial(rule) ? ' severity' : ''}`;
   return pipe(
     source(rule, terms(where), 10 * minute),
     list === undefined ? '' : outside(list),

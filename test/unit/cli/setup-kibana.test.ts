@@ -135,6 +135,12 @@ describe('imports', () => {
     expect(kibana.imports[0]?.headers.authorization).toBe(`Basic ${Buffer.from('admin:p4ss').toString('base64')}`);
   });
 
+  test('with links of guides under the base path and in the space', async () => {
+    const { stdout } = await run({ print: true, url: 'https://kibana.example/base/', space: 'soc' });
+    expect(stdout).toContain('(/base/s/soc/app/dashboards#/view/dpas-dashboard-user-or-file)');
+    expect(stdout).not.toContain('(/app/');
+  });
+
   test('the ledger rules and their dashboard, for a sink with ledger: true', async () => {
     const { code, stderr } = await run({ sink: 'ledger' });
     expect(code).toBe(0);

@@ -105,6 +105,11 @@ describe('the attributes', () => {
       expect(risk_score).toBe({ low: 21, medium: 47, high: 73, critical: 99 }[severity]);
   });
 
+  test('take the severity from the record only where the alert is one denial', () => {
+    const mapped = written.filter(({ severity_mapping }) => severity_mapping).map(({ rule_id }) => rule_id);
+    expect(mapped).toEqual(['dpas-any-denied', 'dpas-open-denied-geo', 'dpas-open-denied-no-access', 'dpas-protect-denied-geo']);
+  });
+
   test('use only mapped fields, and require those that they use', () => {
     for (const rule of [...written, ...thresholds]) {
       const used = fieldsOf(rule);

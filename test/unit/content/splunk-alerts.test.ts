@@ -131,6 +131,13 @@ test('an alert names its people, addresses and files: ten, and how many more', (
   expect(alert?.['object']).toHaveLength(10);
 });
 
+test('an alert with a severity of its own has no column that replaces it', () => {
+  const replaced = rules
+    .filter((rule) => / severity \| eval alert_key| severity alert_key/.test(savedSearch(nameOf(rule))))
+    .map(({ id }) => id);
+  expect(replaced).toEqual(['any-denied', 'open-denied-geo', 'open-denied-no-access', 'protect-denied-geo']);
+});
+
 const alertsOn = (id: string, change: (row: Row) => Row = (row) => row): readonly Row[] => {
   const rule = rules.find((each) => each.id === id);
   if (!rule) throw new Error('no rule');

@@ -117,7 +117,7 @@ function planOf(base: string, { id, ledger }: SinkConfig, { imports, wanted }: C
 }
 
 /** The files with the index patterns of the sink, and the rules of `--enable` enabled. */
-function contentFor({ settings: given, ledger }: SinkConfig, { space, enable, threshold }: SetupValues): Content {
+function contentFor({ settings: given, ledger }: SinkConfig, { url, space, enable, threshold }: SetupValues): Content {
   const settings = given as ElasticsearchSettings;
   const prefix = space === undefined || space === 'default' ? '' : `/s/${space}`;
   const { index, dataset } = settings;
@@ -125,12 +125,13 @@ function contentFor({ settings: given, ledger }: SinkConfig, { space, enable, th
     index === undefined
       ? { records: `logs-${dataset}-*`, ledger: `logs-${ledgerDataset(dataset)}-*` }
       : { records: patternOf(settings), ledger: patternOf(settings) };
+  const path = url === undefined ? '' : new URL(baseOf(url)).pathname.replace(/^\/$/, '');
   const read = (file: string): readonly string[] =>
     readFileSync(packageFile(`content/kibana/${file}`), 'utf8')
       .replaceAll(shipped.records, () => patterns.records)
       .replaceAll(shipped.ledger, () => patterns.ledger)
-      // Links of a guide lead to the space.
-      .replaceAll('(/app/', () => `(${prefix}/app/`)
+      // Links of a guide lead to the space, under the base path of Kibana.
+      .replaceAll('(/app/', () => `(${path}${prefix}/app/`)
       .trimEnd()
       .split('\n');
   const objects = ['saved-objects.ndjson', ...(ledger ? ['saved-objects-ledger.ndjson'] : [])];
