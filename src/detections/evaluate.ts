@@ -34,11 +34,23 @@ export interface Alert {
 
 const hour = 3_600_000;
 const day = 24 * hour;
+/** How long after its first event a value is new: runs of a SIEM cannot tell which of the events that just arrived was the first. */
+export const newFor = hour / 6;
+
+/** A match of a rule: the events of `list` from `first`, and before `end`. */
+interface Firing extends Omit<Alert, 'events' | 'started'> {
+  /** Only that of the first firing of an alert is needed. */
+  readonly started: () => number;
+  readonly list: readonly DetectionEvent[];
+  readonly first: number;
+  readonly end: number;
+}
+type GroupFiring = Omit<Firing, 'group'>;
 
 /**
  * @param events  in the order of their times, each record once
  * @param now  the end of the events, ms: a silence lasts until then
- * @returns alerts in the order of their times; firings of a group that follow within the suppression are one alert
+ * @returns alerts in the order of their times. Firings of a group within the suppression after the first one are one alert, as in a SIEM.
  */
 export function evaluate({ detect, exceptions }: Rule, events: readonly DetectionEvent[], lists: Lists, now: number): readonly Alert[] {
   const excepted = Object.entries(exceptions);
@@ -80,12 +92,12 @@ function isOutside(account: Account | undefined, at: number, host: string | unde
   return !isWithin || (hosts !== undefined && !hosts.includes(host ?? ''));
 }
 
-function firings(detect: Detection, events: readonly DetectionEvent[], lists: Lists, now: number): Alert[] {
+function firings(detect: Detection, events: readonly DetectionEvent[], lists: Lists, now: number): Firing[] {
   if (detect.kind === 'sequence') return sequences(detect, events, lists);
   const found = events.filter((event) => matches(detect.where, event, lists));
   switch (detect.kind) {
     case 'single':
-      return found.map((event) => firing(keyOf(event, detect.group) ?? [event.uid], [event], 1));
+      return found.map((event) => ({ ...firing([event], 1), group: keyOf(event, detect.group) ?? [event.uid] }));
     case 'count':
       return byGroup(found, detect.group, (group) => counts(group, detect.window, detect.threshold, ({ uid }) => uid));
     case 'distinct':
@@ -103,8 +115,8 @@ function firings(detect: Detection, events: readonly DetectionEvent[], lists: Li
   }
 }
 
-function firing(group: readonly string[], events: readonly DetectionEvent[], counted: number): Alert {
-  return { group, started: events[0]?.at ?? 0, at: events.at(-1)?.at ?? 0, counted, events };
+function firing(list: readonly DetectionEvent[], counted: number, first = 0, end = list.length): GroupFiring {
+  return { started: () => list[first]?.at ?? 0, at: list[end - 1]?.at ?? 0, counted, list, first, end };
 }
 
 /** The values of the group of an event. Undefined: it lacks one, and belongs to no group. */
@@ -116,8 +128,8 @@ function keyOf({ fields }: DetectionEvent, group: readonly string[]): readonly s
 function byGroup(
   events: readonly DetectionEvent[],
   fields: readonly string[],
-  fire: (events: readonly DetectionEvent[]) => readonly Omit<Alert, 'group'>[],
-): Alert[] {
+  fire: (events: readonly DetectionEvent[]) => readonly GroupFiring[],
+): Firing[] {
   const groups = new Map<string, { readonly key: readonly string[]; readonly events: DetectionEvent[] }>();
   for (const event of events) {
     const key = keyOf(event, fields);
@@ -163,8 +175,8 @@ function counts(
   threshold: number,
   value: (event: DetectionEvent) => string | undefined,
   isAbove: (first: number, last: number, counted: number) => boolean = () => true,
-): Omit<Alert, 'group'>[] {
-  const fired: Omit<Alert, 'group'>[] = [];
+): GroupFiring[] {
+  const fired: GroupFiring[] = [];
   const values = new Window(value);
   let first = 0;
   for (const [last, event] of events.entries()) {
@@ -173,7 +185,7 @@ function counts(
       values.remove(oldest);
       first += 1;
     }
-    if (values.size >= threshold && isAbove(first, last, values.size)) fired.push(firing([], events.slice(first, last + 1), values.size));
+    if (values.size >= threshold && isAbove(first, last, values.size)) fired.push(firing(events, values.size, first, last + 1));
   }
   return fired;
 }
@@ -181,7 +193,7 @@ function counts(
 function aboveAverage(
   events: readonly DetectionEvent[],
   { window, threshold, distinct, history, factor }: DetectionOf<'baseline'>,
-): Omit<Alert, 'group'>[] {
+): GroupFiring[] {
   let oldest = 0;
   const isAbove = (first: number, last: number, counted: number): boolean => {
     const at = events[last]?.at ?? 0;
@@ -191,85 +203,96 @@ function aboveAverage(
   return counts(events, window, threshold, (event) => event.fields[distinct], isAbove);
 }
 
-function sequences({ group, window, steps, across }: DetectionOf<'sequence'>, events: readonly DetectionEvent[], lists: Lists): Alert[] {
+function sequences({ group, window, steps, across }: DetectionOf<'sequence'>, events: readonly DetectionEvent[], lists: Lists): Firing[] {
   const isStep = (event: DetectionEvent, step: number): boolean => matches(steps[step]?.where ?? [], event, lists);
   const relevant = events.filter((event) => steps.some((_, step) => isStep(event, step)));
-  const found = byGroup(relevant, group, (own) =>
-    own.flatMap((last, end) => {
-      if (!isStep(last, steps.length - 1)) return [];
-      const before = own.slice(0, end).filter(({ at }) => at > last.at - window && at < last.at);
-      const path = pathOf(before, steps.slice(0, -1), isStep);
-      return path ? [firing([], [...path, last], steps.length)] : [];
-    }),
-  );
+  const found = byGroup(relevant, group, (own) => paths(own, window, steps, isStep));
   if (!across) return found;
   // The last step of each match counts once more, by the user who took it.
-  const begun = new Map(found.flatMap(({ events: path, started }) => path.slice(-1).map((last) => [last, started])));
+  const begun = new Map(found.flatMap(({ list, started }) => list.slice(-1).map((last) => [last, started()])));
   const lasts = [...begun.keys()].sort((a, b) => a.at - b.at);
   return byGroup(lasts, [across.by], (own) =>
     counts(own, window, across.threshold, (event) => event.fields[across.distinct]).map((fired) => ({
       ...fired,
-      started: Math.min(...fired.events.map((event) => begun.get(event) ?? event.at)),
+      started: () => own.slice(fired.first, fired.end).reduce((least, event) => Math.min(least, begun.get(event) ?? least), fired.at),
     })),
   );
 }
 
-/** The earliest events that take the steps in order. Undefined: they take not all of them. */
-function pathOf(
+/** The steps in order, each later than the step before it. Of the paths to a last step, the one that began latest. */
+function paths(
   events: readonly DetectionEvent[],
+  window: number,
   steps: readonly { readonly times: number }[],
   isStep: (event: DetectionEvent, step: number) => boolean,
-): readonly DetectionEvent[] | undefined {
-  const path: DetectionEvent[] = [];
-  let [step, times] = [0, 0];
-  for (const event of events) {
-    if (step === steps.length) break;
-    if (!isStep(event, step) || (times === 0 && path.length > 0 && (path.at(-1)?.at ?? 0) >= event.at)) continue;
-    path.push(event);
-    times += 1;
-    if (times < (steps[step]?.times ?? 1)) continue;
-    [step, times] = [step + 1, 0];
-  }
-  return step === steps.length ? path : undefined;
-}
-
-function firstSeen(events: readonly DetectionEvent[], { of, history, known }: DetectionOf<'first-seen'>): Omit<Alert, 'group'>[] {
-  const seen = of.map(() => new Map<string, number>());
-  const begun = events[0]?.at ?? 0;
+): GroupFiring[] {
+  const parts = steps.flatMap(({ times }, step) => Array.from({ length: times }, (_, i) => ({ step, isFirst: i === 0 })));
+  // By part: the events that lead to it, now and before the present time.
+  let reached: (readonly DetectionEvent[] | undefined)[] = [[]];
+  let earlier = reached;
+  let time = -Infinity;
   return events.flatMap((event) => {
-    const isNew = of.map((field, i) => {
-      const value = event.fields[field];
-      if (value === undefined) return false;
-      const last = seen[i]?.get(value);
-      seen[i]?.set(value, event.at);
-      return last === undefined || last <= event.at - history;
-    });
-    return isNew.every(Boolean) && event.at - begun >= known ? [firing([], [event], of.length)] : [];
+    if (event.at > time) earlier = [...reached];
+    time = event.at;
+    const next = [...reached];
+    for (const [part, { step, isFirst }] of parts.entries()) {
+      const before = (isFirst ? earlier : reached)[part];
+      if (before && isStep(event, step)) next[part + 1] = [...before, event];
+    }
+    reached = next;
+    const path = reached[parts.length];
+    const isComplete = path?.at(-1) === event && (path[0]?.at ?? 0) > event.at - window;
+    return isComplete ? [firing(path, steps.length)] : [];
   });
 }
 
-function distances(events: readonly DetectionEvent[], { window, km }: DetectionOf<'distance'>): Omit<Alert, 'group'>[] {
-  return events.flatMap((event, i) => {
-    const here = placeOf(event);
-    if (!here) return [];
-    const far = events
-      .slice(0, i)
-      .filter(({ at }) => at > event.at - window)
-      .flatMap((other) => {
-        const there = placeOf(other);
-        const distance = there ? kilometres(here, there) : 0;
-        return distance > km ? [{ other, distance }] : [];
-      });
-    const [first] = far;
-    return first ? [firing([], [first.other, event], Math.round(Math.max(...far.map(({ distance }) => distance))))] : [];
+function firstSeen(events: readonly DetectionEvent[], { of, history, known }: DetectionOf<'first-seen'>): GroupFiring[] {
+  const seen = of.map(() => new Map<string, number>());
+  let [oldest, settled] = [0, 0];
+  return events.flatMap((event) => {
+    while ((events[oldest]?.at ?? event.at) <= event.at - history) oldest += 1;
+    for (let other = events[settled]; other && other.at <= event.at - newFor; other = events[settled]) {
+      for (const [i, field] of of.entries()) seen[i]?.set(other.fields[field] ?? '', other.at);
+      settled += 1;
+    }
+    const isNew = of.every((field, i) => {
+      const value = event.fields[field];
+      return value !== undefined && (seen[i]?.get(value) ?? -Infinity) <= event.at - history;
+    });
+    return isNew && event.at - (events[oldest]?.at ?? event.at) >= known ? [firing([event], of.length)] : [];
+  });
+}
+
+function distances(events: readonly DetectionEvent[], { window, km, kmPerHour }: DetectionOf<'distance'>): GroupFiring[] {
+  // The last event at each place, in the order of time: no earlier one at the place is nearer in time.
+  const lasts = new Map<string, { readonly place: Place; readonly last: DetectionEvent }>();
+  return events.flatMap((event) => {
+    const place = placeOf(event);
+    if (!place) return [];
+    let [other, farthest]: [DetectionEvent | undefined, number] = [undefined, 0];
+    for (const [name, { place: there, last }] of lasts) {
+      if (last.at <= event.at - window) {
+        lasts.delete(name);
+        continue;
+      }
+      const distance = kilometres(place, there);
+      if (distance <= Math.max(km, farthest, (kmPerHour * (event.at - last.at)) / hour)) continue;
+      [other, farthest] = [last, distance];
+    }
+    const name = place.join(',');
+    lasts.delete(name);
+    lasts.set(name, { place, last: event });
+    return other ? [firing([other, event], Math.round(farthest))] : [];
   });
 }
 
 type Place = readonly [latitude: number, longitude: number];
 
+/** To a tenth of a degree, at most 11 km, so that events in one town are at few places. */
 function placeOf({ fields }: DetectionEvent): Place | undefined {
   const [latitude, longitude] = [fields['source.geo.location.lat'], fields['source.geo.location.lon']];
-  return latitude === undefined || longitude === undefined ? undefined : [Number(latitude), Number(longitude)];
+  const tenth = (degrees: string): number => Math.trunc(Number(degrees) * 10) / 10;
+  return latitude === undefined || longitude === undefined ? undefined : [tenth(latitude), tenth(longitude)];
 }
 
 /** Along the surface of a sphere of the mean radius of the Earth (haversine). */
@@ -280,37 +303,38 @@ function kilometres([lat1, lon1]: Place, [lat2, lon2]: Place): number {
   return 2 * 6_371 * Math.asin(Math.min(1, Math.sqrt(a)));
 }
 
-function silences(events: readonly DetectionEvent[], window: number, now: number): Omit<Alert, 'group'>[] {
+function silences(events: readonly DetectionEvent[], window: number, now: number): GroupFiring[] {
   return events.flatMap((event, i) => {
     const until = events[i + 1]?.at ?? now;
     const minutes = Math.round((until - event.at) / 60_000);
-    return until - event.at > window ? [{ started: event.at, at: event.at + window, counted: minutes, events: [event] }] : [];
+    return until - event.at > window ? [{ ...firing([event], minutes), at: event.at + window }] : [];
   });
 }
 
-/** Joins firings of a group: one that comes within the suppression of the previous one belongs to its alert. */
-function suppressed(fired: Alert[], suppression: number): readonly Alert[] {
+/** Joins firings of a group: one that comes within the suppression after the first one belongs to its alert. */
+function suppressed(fired: Firing[], suppression: number): readonly Alert[] {
   const open = new Map<string, Joined>();
   const all: Joined[] = [];
   for (const each of fired.sort((a, b) => a.at - b.at)) {
     const name = JSON.stringify(each.group);
-    const before = open.get(name);
-    if (before && each.at - before.last < suppression) {
-      for (const event of each.events) before.events.add(event);
-      before.counted = Math.max(before.counted, each.counted);
-      before.last = each.at;
-      continue;
+    let joined = open.get(name);
+    if (!joined || each.at - joined.first.at >= suppression) {
+      joined = { first: each, events: new Set(), counted: 0, last: undefined };
+      open.set(name, joined);
+      all.push(joined);
     }
-    const joined = { first: each, events: new Set(each.events), counted: each.counted, last: each.at };
-    open.set(name, joined);
-    all.push(joined);
+    // Windows that follow each other overlap: their common events are there.
+    const from = each.list === joined.last?.list ? Math.max(each.first, joined.last.end) : each.first;
+    for (const event of each.list.slice(from, each.end)) joined.events.add(event);
+    joined.counted = Math.max(joined.counted, each.counted);
+    joined.last = each;
   }
-  return all.map(({ first, events, counted }) => ({ ...first, events: [...events], counted }));
+  return all.map(({ first: { group, started, at }, events, counted }) => ({ group, started: started(), at, counted, events: [...events] }));
 }
 
 interface Joined {
-  readonly first: Alert;
+  readonly first: Firing;
   readonly events: Set<DetectionEvent>;
   counted: number;
-  last: number;
+  last: Firing | undefined;
 }

@@ -52,7 +52,7 @@ const kinds = [
     steps: z.array(z.strictObject({ name: z.string().regex(/^[a-z]+$/), where, times: z.int().min(1).default(1) })).min(2),
     across: z.strictObject({ by: field, distinct: field, threshold: z.int().min(1) }).optional(),
   }),
-  /** Every field of `of` has a value that the group did not have within the history. The group is older than `known`. */
+  /** Every field of `of` has a value that the group did not have within the history. The history of the group is longer than `known`. */
   z.strictObject({
     kind: z.literal('first-seen'),
     where,
@@ -61,8 +61,15 @@ const kinds = [
     history: duration,
     known: duration,
   }),
-  /** Two events of a group, more than `km` kilometres apart within the window. */
-  z.strictObject({ kind: z.literal('distance'), where, group: z.array(field).min(1), window: duration, km: z.int().min(1) }),
+  /** Two events of a group within the window, more than `km` kilometres apart, and farther than one gets at `kmPerHour`. */
+  z.strictObject({
+    kind: z.literal('distance'),
+    where,
+    group: z.array(field).min(1),
+    window: duration,
+    km: z.int().min(1),
+    kmPerHour: z.int().min(1),
+  }),
   /** No event of a group for longer than the window. */
   z.strictObject({ kind: z.literal('silence'), where, group: z.array(field).min(1), window: duration }),
 ] as const;
@@ -110,11 +117,15 @@ export type DetectionOf<Kind extends Detection['kind']> = Extract<Detection, { k
 export type Condition = z.output<typeof condition>;
 export type Act = z.output<typeof act>;
 
-/** The rules of a directory, in the order of their ids. @throws WaybillError as `parseRule` does */
+/** The rules of the files `*.yaml` of a directory, in the order of their ids. @throws WaybillError as `parseRule` does, and for an id that two rules have */
 export function readRules(directory: URL): readonly Rule[] {
-  return readdirSync(directory)
-    .map((file) => parseRule(readFileSync(new URL(file, directory), 'utf8'), file))
-    .sort((a, b) => (a.id < b.id ? -1 : 1));
+  const rules = new Map<string, Rule>();
+  for (const file of readdirSync(directory).filter((name) => name.endsWith('.yaml'))) {
+    const read = parseRule(readFileSync(new URL(file, directory), 'utf8'), file);
+    if (rules.has(read.id)) throw new WaybillError('config_invalid', `"${file}" has the id "${read.id}" of another detection rule`);
+    rules.set(read.id, read);
+  }
+  return [...rules.values()].sort((a, b) => (a.id < b.id ? -1 : 1));
 }
 
 /**

@@ -37,13 +37,14 @@ export function macAddress(text: string): string | undefined {
   return mac;
 }
 
-/** `latitude,longitude`: decimal numbers within ±90 and ±180; spaces are allowed. */
+/** `latitude,longitude`: decimal numbers within ±90 and ±180; spaces are allowed. 0,0 is a place that nobody is at: a device without a position. */
 export function position(text: string): Position | undefined {
   const comma = text.indexOf(',');
   if (comma < 0) return undefined;
   const lat = decimal(text.slice(0, comma));
   const lon = decimal(text.slice(comma + 1));
-  return lat !== undefined && lon !== undefined && Math.abs(lat) <= 90 && Math.abs(lon) <= 180 ? { lat, lon } : undefined;
+  if (lat === undefined || lon === undefined || (lat === 0 && lon === 0)) return undefined;
+  return Math.abs(lat) <= 90 && Math.abs(lon) <= 180 ? { lat, lon } : undefined;
 }
 
 function decimal(text: string): number | undefined {

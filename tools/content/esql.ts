@@ -186,22 +186,42 @@ function aboveAverage({ where, group, window, threshold, distinct, history, fact
   ]);
 }
 
-/** Pairs of the places of a group in a bucket. VALUES takes no points in older stacks, but their texts. */
-function farApart({ where, group, window, km }: DetectionOf<'distance'>): string {
+/**
+ * Pairs of stays: the events of a group at one place within an hour, from the first to the last. Two stays in the same hour are farther
+ * apart than one travels in an hour. VALUES takes no points in older stacks, but their texts, here to a tenth of a degree.
+ */
+function farApart({ where, group, window, km, kmPerHour }: DetectionOf<'distance'>): string {
+  if (km < kmPerHour) throw new Error('ES|QL compares the times of stays of an hour: a shorter way needs shorter stays');
   const place = 'source.geo.location';
+  const ofStay = (name: string): string => `"${['start', 'end', 'arrived', 'place'].map((part) => `%{${name}_${part}}`).join(';')}"`;
+  const at = (column: string): string => `TO_DATETIME(${column})`;
+  const isRecent = (column: string): string => `${at(column)} >= NOW() - ${span(sinceLastRun)}`;
   return joined([
     from(auditPattern),
     `WHERE ${[whereOf(where), ...present([...group, place].filter((field) => !(field in (where[0]?.fields ?? {})))), `@timestamp >= NOW() - ${span(ageOf(window))}`].join(' AND ')}`,
-    `EVAL place = TO_STRING(${place})`,
-    ...buckets(window),
-    stats(['place = VALUES(place)', ...times, ...collect(group)], [...group, 'bucket']),
-    `WHERE MV_COUNT(place) > 1 AND ${arrived}`,
-    'EVAL other = place',
-    'MV_EXPAND place',
+    `EVAL place = REPLACE(TO_STRING(${place}), "([.][0-9])[0-9]+", "$1"), hour = DATE_TRUNC(1 hour, @timestamp)`,
+    stats([...times, ...collect(group)], [...group, 'place', 'hour']),
+    'EVAL stay = CONCAT(TO_STRING(Esql.started), ";", TO_STRING(Esql.ended), ";", TO_STRING(Esql.arrived), ";", place)',
+    stats(['stay = VALUES(stay)', 'places = COUNT_DISTINCT(place)', 'Esql.arrived = MAX(Esql.arrived)', ...collectAgain(group)], group),
+    `WHERE places > 1 AND ${arrived}`,
+    'EVAL other = stay',
+    'MV_EXPAND stay',
     'MV_EXPAND other',
-    'EVAL Esql.kilometres = ST_DISTANCE(TO_GEOPOINT(place), TO_GEOPOINT(other)) / 1000',
-    `WHERE Esql.kilometres > ${km}`,
-    stats(['Esql.kilometres = MAX(Esql.kilometres)', 'Esql.place_values = VALUES(place)', ...timesAgain, ...collectAgain(group)], group),
+    `DISSECT stay ${ofStay('stay')}`,
+    `DISSECT other ${ofStay('other')}`,
+    `WHERE stay_place != other_place AND stay_start <= other_start AND (${isRecent('stay_arrived')} OR ${isRecent('other_arrived')})`,
+    `EVAL Esql.kilometres = ST_DISTANCE(TO_GEOPOINT(stay_place), TO_GEOPOINT(other_place)) / 1000, seconds = DATE_DIFF("seconds", ${at('stay_end')}, ${at('other_start')}), place = MV_APPEND(stay_place, other_place)`,
+    `WHERE Esql.kilometres > ${km} AND Esql.kilometres * 3600 > ${kmPerHour} * seconds AND seconds < ${window / 1_000}`,
+    stats(
+      [
+        'Esql.kilometres = MAX(Esql.kilometres)',
+        'Esql.place_values = VALUES(place)',
+        `Esql.started = MIN(${at('stay_start')})`,
+        `Esql.ended = MAX(${at('other_end')})`,
+        ...collectAgain(group),
+      ],
+      group,
+    ),
     ...lastCommands(group),
   ]);
 }

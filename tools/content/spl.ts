@@ -2,6 +2,7 @@
  * Detection rules as searches of Splunk. A search selects events by the time of their arrival, and counts by the time of the event, each
  * record once. The results have the names of CIM that the app sets (props.conf). Throttling joins the results of following runs to one alert.
  */
+import { newFor } from '../../src/detections/evaluate.ts';
 import type { Condition, DetectionOf, Rule } from '../../src/detections/rule.ts';
 import { isOneDenial } from './rules.ts';
 
@@ -250,42 +251,43 @@ function aboveAverage(rule: Rule, { where, group, window, threshold, distinct, h
   );
 }
 
-/** What arrived in the last two hours is new, and what arrived before is known. */
+/** The first use of each machine and provider together, and of each alone, by the time of the event. What arrived in the last two hours may fire. */
 function firstSeen(rule: Rule, { where, group, of, known }: DetectionOf<'first-seen'>): string {
-  const isNew = `_indextime >= now() - ${seconds(2 * hour)}`;
-  const isOld = `_indextime < now() - ${seconds(2 * hour)}`;
-  const values = of.map((field, i) => ({ field: operand(field), column: `value_${i}`, known: `known_${i}` }));
+  const isFresh = `_indextime >= now() - ${seconds(2 * hour)} AND _time >= now() - ${seconds(latest)}`;
+  const values = of.map((field, i) => ({ field: operand(field), column: `value_${i}`, since: `since_${i}` }));
   const columns = values.map(({ column }) => column).join(' ');
   return pipe(
     source(rule, terms(where)),
-    `eval old=if(${isOld}, _time, null()), new=if(${isNew} AND _time >= now() - ${seconds(latest)}, _time, null()), ${values.map(({ field, column }) => `${column}=coalesce(${field}, "")`).join(', ')}`,
-    `stats min(old) AS old min(new) AS started max(new) AS ended ${collect(group)} ${by(group)} ${columns}`,
-    `eval ${values.map((each) => `${each.known}=if(isnotnull(old), ${each.column}, null())`).join(', ')}`,
-    `eventstats min(old) AS begun ${values.map((each) => `values(${each.known}) AS ${each.known}`).join(' ')} ${by(group)}`,
-    `where isnotnull(started) AND begun <= now() - ${seconds(known)} AND ${values.map((each) => `${each.column} != "" AND ${isMissing(each.known, each.column)}`).join(' AND ')}`,
+    `eval fresh=if(${isFresh}, _time, null()), ${values.map(({ field, column }) => `${column}=coalesce(${field}, "")`).join(', ')}`,
+    `stats min(_time) AS since min(fresh) AS started max(fresh) AS ended ${collect(group)} ${by(group)} ${columns}`,
+    `eventstats min(since) AS begun ${by(group)}`,
+    ...values.map(({ column, since }) => `eventstats min(since) AS ${since} ${by(group)} ${column}`),
+    `where started - begun >= ${seconds(known)} AND ${values.map((each) => `${each.column} != "" AND started - ${each.since} < ${seconds(newFor)}`).join(' AND ')}`,
     `stats ${timesAgain} ${values.map(({ column }, i) => `values(${column}) AS new_${of[i] === 'host.hostname' ? 'src_host' : 'provider'}`).join(' ')} ${collectAgain(group)} ${by(group)}`,
     shortened(group),
     readable,
   );
 }
 
-/** Pairs of the places of a group in a bucket, by the haversine. */
-function farApart(rule: Rule, { where, group, window, km }: DetectionOf<'distance'>): string {
-  const [latitude, longitude] = ["'source.geo.location.lat'", "'source.geo.location.lon'"];
+/** Each stay, the events of a group at one place within an hour, beside each other stay, by the haversine. The same stays as in ES|QL. */
+function farApart(rule: Rule, { where, group, window, km, kmPerHour }: DetectionOf<'distance'>): string {
+  const tenth = (part: 'lat' | 'lon'): string => `floor(tonumber('source.geo.location.${part}') * 10) / 10`;
   const radians = (place: string, part: number): string => `tonumber(mvindex(split(${place}, ","), ${part})) * pi() / 180`;
+  const ofOther = (part: number): string => `tonumber(mvindex(split(other, ";"), ${part}))`;
   return pipe(
     source(rule, terms(where), reachOf(window)),
-    `eval place=${latitude} . "," . ${longitude}`,
+    'fields - _raw',
+    `eval lat=${tenth('lat')}, lon=${tenth('lon')}, place=lat . "," . lon, hour=floor(_time / 3600)`,
     'where isnotnull(place)',
-    buckets(window),
-    `stats values(place) AS place ${times} ${collect(group)} ${by(group)} bucket`,
-    'where mvcount(place) > 1',
-    'eval other=place, places=place',
-    'mvexpand place',
+    `stats ${times} ${collect(group)} ${by(group)} place hour`,
+    'eval stay=started . ";" . ended . ";" . place',
+    `eventstats values(stay) AS other dc(place) AS places ${by(group)}`,
+    'where places > 1',
     'mvexpand other',
-    `eval lat1=${radians('place', 0)}, lon1=${radians('place', 1)}, lat2=${radians('other', 0)}, lon2=${radians('other', 1)}, half=pow(sin((lat2 - lat1) / 2), 2) + cos(lat1) * cos(lat2) * pow(sin((lon2 - lon1) / 2), 2), kilometres=round(12742 * asin(min(1, sqrt(half))))`,
-    `where kilometres > ${km}`,
-    `stats max(kilometres) AS kilometres values(places) AS places ${timesAgain} ${collectAgain(group)} ${by(group)}`,
+    `eval there=mvindex(split(other, ";"), 2), seconds=max(${ofOther(0)} - ended, started - ${ofOther(1)})`,
+    `eval lat1=${radians('place', 0)}, lon1=${radians('place', 1)}, lat2=${radians('there', 0)}, lon2=${radians('there', 1)}, half=pow(sin((lat2 - lat1) / 2), 2) + cos(lat1) * cos(lat2) * pow(sin((lon2 - lon1) / 2), 2), kilometres=round(12742 * asin(min(1, sqrt(half))))`,
+    `where kilometres > ${km} AND kilometres * 3600 > ${kmPerHour} * seconds AND seconds < ${seconds(window)}`,
+    `stats max(kilometres) AS kilometres values(place) AS places ${timesAgain} ${collectAgain(group)} ${by(group)}`,
     shortened(group),
     readable,
   );

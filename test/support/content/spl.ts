@@ -68,6 +68,7 @@ const functions: Readonly<Record<string, (...values: readonly unknown[]) => unkn
   floor: ofNumbers(Math.floor),
   round: ofNumbers(Math.round),
   min: ofNumbers(Math.min),
+  max: ofNumbers(Math.max),
   sqrt: ofNumbers(Math.sqrt),
   pow: ofNumbers(Math.pow),
   sin: ofNumbers(Math.sin),
