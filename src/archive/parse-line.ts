@@ -22,6 +22,8 @@ export interface LedgerFacts extends Pick<
   LedgerLine,
   'kind' | 'seq' | 'source' | 'from' | 'to' | 'state' | 'records' | 'digest' | 'reason'
 > {
+  /** When it was written; undefined: the line does not state it. */
+  readonly at?: Micros | undefined;
   /** What the service counted, and for which time; undefined: the line does not state it. */
   readonly total?: number | undefined;
   readonly query?: { readonly startTime: Micros; readonly endTime: Micros } | undefined;
@@ -84,6 +86,7 @@ const otherLine = z.discriminatedUnion('kind', [
     records: count,
     digest: digest.nullable(),
     reason: z.string().nullable(),
+    at: time.optional().catch(undefined),
     total: count.optional().catch(undefined),
     query: z.object({ startTime: time, endTime: time }).optional().catch(undefined),
   }),

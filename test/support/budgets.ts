@@ -1,7 +1,7 @@
 /** The most lines and kilobytes (1,000 bytes) of each folder of `src/`. A commit that raises a number says why. */
 export const budgets: Readonly<Record<string, readonly [lines: number, kilobytes: number]>> = {
   admin: [3140, 119],
-  archive: [6690, 297],
+  archive: [6692, 297],
   cli: [7860, 389],
   collect: [4800, 220],
   config: [1880, 92],

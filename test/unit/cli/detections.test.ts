@@ -8,9 +8,9 @@ import type { EntryLine, LedgerLine, RecordLine } from '../../../src/archive/lin
 import { command } from '../../../src/cli/commands/detections/index.ts';
 import { command as encodeCommand } from '../../../src/cli/commands/encode.ts';
 import { provenLine, start, writeArchive } from '../../support/archive.ts';
-import { outputOf, type Output } from '../../support/command-io.ts';
+import { commandIo, outputOf, type Output } from '../../support/command-io.ts';
 import { uidOfParts } from '../../support/uid-of-parts.ts';
-import { Readable } from 'node:stream';
+import { PassThrough, Readable } from 'node:stream';
 import { existsSync, readdirSync, unlinkSync } from 'node:fs';
 
 let folder: string;
@@ -121,6 +121,32 @@ test('an archive gives the same alerts as the events, and those of its ledger', 
   const damaged = await run('--archive', directory);
   expect(damaged.code).toBe(3);
   expect(damaged.stderr).toContain('lines of the archive are missing');
+});
+
+test('the ledger of an archive has the times of its entries, and a window in doubt is no proof', async () => {
+  const directory = join(folder, 'archive');
+  const quarter = 900_000_000;
+  // From 02:00 to 08:00 nothing was proven; at 08:00 all windows of that time were.
+  const writtenAt = (i: number): number => start + (i >= 8 && i < 32 ? 32 * quarter + i * 1_000_000 : (i + 1) * quarter + 60_000_000);
+  const reasons: Readonly<Record<number, string>> = { 40: 'shrunk', 41: 'reread' };
+  const lines = Array.from({ length: 48 }, (_, i) =>
+    provenLine(i + 1, start + i * quarter, start + (i + 1) * quarter, [], { at: writtenAt(i), reason: reasons[i] ?? null }),
+  );
+  await writeArchive(new DirectoryStore(directory), lines, 30);
+  const { stdout } = await run('--archive', directory);
+  expect(rowOf(stdout, 'no-proof')).toMatch(/^no-proof high 1 1 1 .*\[60: 1\]/);
+  expect(rowOf(stdout, 'trail-broken')).toMatch(/^trail-broken high 2 /);
+});
+
+test('a signal ends the command between two rules', async () => {
+  const stopped = new AbortController();
+  const file = join(folder, 'long.ndjson');
+  writeFileSync(file, Array.from({ length: 10_001 }, (_, i) => `{"@timestamp":"2026-07-01T00:00:00Z","dpas":{"uid":"${i}"}}\n`).join(''));
+  const stderr = Object.assign(new PassThrough(), { isTTY: true });
+  stderr.on('data', (text) => {
+    if (String(text).includes('rule any-denied')) setImmediate(() => stopped.abort(new Error('stopped')));
+  });
+  await expect(command.run(['try', '--file', file], commandIo({ stderr, signal: stopped.signal }))).rejects.toThrow('stopped');
 });
 
 test.each([

@@ -1,3 +1,7 @@
+import { copyFileSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
 import { describe, expect, test } from 'vitest';
 import { evaluate } from '../../../src/detections/evaluate.ts';
 import { readRules } from '../../../src/detections/rule.ts';
@@ -17,4 +21,20 @@ describe.each(rules)('$id', (rule) => {
     const events = eventsOf(acts, rule);
     expect(evaluate(rule, events, lists, events.at(-1)?.at ?? 0)).toEqual([]);
   });
+});
+
+test('other files beside the rules are left out, and a second rule of an id is refused', () => {
+  const folder = mkdtempSync(join(tmpdir(), 'waybill-rules-'));
+  try {
+    const copy = (name: string): void =>
+      copyFileSync(new URL('../../../content/rules/far-apart.yaml', import.meta.url), join(folder, name));
+    const read = (): readonly string[] => readRules(pathToFileURL(`${folder}/`)).map(({ id }) => id);
+    copy('a.yaml');
+    writeFileSync(join(folder, 'a.yaml~'), 'no rule');
+    expect(read()).toEqual(['far-apart']);
+    copy('b.yaml');
+    expect(read).toThrow('"b.yaml" has the id "far-apart" of another detection rule');
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
 });

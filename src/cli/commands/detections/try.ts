@@ -1,11 +1,12 @@
 /** `waybill detections try`: how often each rule would have fired in a history. */
 import { createReadStream } from 'node:fs';
+import { setImmediate } from 'node:timers/promises';
 import { parseRecordLine, type LedgerFacts, type LineFacts } from '../../../archive/parse-line.ts';
 import { Prover } from '../../../archive/prove.ts';
 import { eventOf, fieldsOf } from '../../../detections/event.ts';
 import type { DetectionEvent } from '../../../detections/evaluate.ts';
 import { readRules } from '../../../detections/rule.ts';
-import { parseLists, tryRule } from '../../../detections/trial.ts';
+import { parseLists, tryRule, type Trial } from '../../../detections/trial.ts';
 import { packageFile } from '../../../disk/files.ts';
 import { messageOf, WaybillError } from '../../../errors/errors.ts';
 import { systemClock } from '../../../time/clock.ts';
@@ -44,11 +45,14 @@ export const tryRules = subcommand({
     const events = [...history.events.values()].sort((a, b) => a.at - b.at);
     const [first, last] = [events[0], events.at(-1)];
     if (!first || !last) throw new WaybillError('usage', 'cannot try the rules: the history has no event with a time and a dpas.uid');
-    const trials = rules.map((rule) => {
+    const trials: Trial[] = [];
+    for (const rule of rules) {
+      // A signal is seen between two rules only.
+      await setImmediate();
       io.signal.throwIfAborted();
       if (events.length >= shownEvery) history.progress.showLine(`rule ${rule.id} on ${String(events.length)} events`);
-      return tryRule(rule, events, lists, last.at);
-    });
+      trials.push(tryRule(rule, events, lists, last.at));
+    }
     history.progress.end();
     await writeResult(io, trialText(trials, events));
     return code;
@@ -116,6 +120,9 @@ const actions: Readonly<Record<LedgerFacts['state'], string>> = {
   resumed: 'suspension-ended',
 };
 
+/** The same, of a proven window that a later count contradicts, by its reason. */
+const inDoubt: Readonly<Record<string, string>> = { shrunk: 'window-shrunk', reread: 'window-in-doubt' };
+
 /** @returns the exit code */
 async function archived(
   { archive, sink, shard, config }: Pick<ValuesOf<typeof options>, 'archive' | 'sink' | 'shard' | 'config'>,
@@ -130,9 +137,11 @@ async function archived(
   const addEvent = (facts: LineFacts, line: Buffer): boolean => {
     io.signal.throwIfAborted();
     if (facts.kind === 'ledger') {
-      const { source, to, state, seq } = facts;
-      const named = { 'event.action': actions[state], 'dpas.ledger.source': source };
-      history.add({ at: to / 1_000, uid: `ledger ${String(seq)}`, fields: named });
+      const { source, to, state, seq, reason, at = to } = facts;
+      const doubt = state === 'proven' ? inDoubt[reason ?? ''] : undefined;
+      const named = { 'event.action': doubt ?? actions[state], 'dpas.ledger.source': source };
+      // The event of the ledger has the time at which the entry was written.
+      history.add({ at: at / 1_000, uid: `ledger ${String(seq)}`, fields: named });
     } else if (facts.kind === 'record') {
       const encode = encoders.get(facts.source) ?? recordEncoder('ecs', facts.source, systemClock);
       encoders.set(facts.source, encode);
