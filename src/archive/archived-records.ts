@@ -7,13 +7,11 @@ import { codeOf, WaybillError } from '../errors/errors.ts';
 import type { ArchivedRecords, Entry, Limit } from '../model/journal.ts';
 import type { Micros } from '../model/time.ts';
 import { readRecord } from '../record/read.ts';
-import { checkpointPath } from './checkpoint.ts';
-import type { Checkpoint } from './checkpoint.ts';
+import { checkpointPath, type Checkpoint } from './checkpoint.ts';
 import { formatEntry } from './entry.ts';
 import { equal, leafHash } from './merkle.ts';
-import { parseLine, parseRecordLine } from './parse-line.ts';
-import type { ArchivedRecord } from './parse-line.ts';
-import { linesOf, parseSegmentPath, SegmentError, unpackSegment } from './segment.ts';
+import { parseRecordLine, type ArchivedRecord } from './parse-line.ts';
+import { parseSegmentPath, readLines, segmentPlace } from './segment.ts';
 import type { ArchiveStore } from './store.ts';
 import { checkpointNumbers, readCheckpoint, readEdgeTiles } from './stored-log.ts';
 import { TiledTree } from './tiled-tree.ts';
@@ -154,7 +152,7 @@ export class ArchivedRecordReader implements ArchivedRecords {
       isAltered = true;
     }
     const last = isAltered ? to.size : await this.#endOfMissing(size);
-    const file = `segments/${String(size).padStart(16, '0')}-…`;
+    const file = segmentPlace(size);
     const reason = isAltered ? `no file "${file}" leads to the root that the checkpoint signs` : `"${file}" is missing`;
     const others = last === this.lines ? ', and no segment follows' : '';
     throw new WaybillError(
@@ -205,19 +203,14 @@ export class ArchivedRecordReader implements ArchivedRecords {
 
   /** @returns undefined for a file that is not a segment */
   async #entries(segment: Uint8Array, tree: TiledTree): Promise<Pick<Segment, 'entries' | 'journal'> | undefined> {
+    const lines = await readLines(segment);
+    if (!lines) return undefined;
     const entries: ArchivedEntry[] = [];
     let journal = '';
-    try {
-      for (const line of linesOf(await unpackSegment(segment))) {
-        const facts = parseLine(line);
-        if (!facts) return undefined;
-        tree.append(leafHash(formatEntry(facts, line)));
-        if (facts.kind === 'record') entries.push(new ArchivedEntry(tree.size, facts.seq, parseRecordLine(line)));
-        else if (facts.kind === 'position') ({ journal } = facts);
-      }
-    } catch (thrown) {
-      if (thrown instanceof SegmentError) return undefined;
-      throw thrown;
+    for (const { facts, line } of lines) {
+      tree.append(leafHash(formatEntry(facts, line)));
+      if (facts.kind === 'record') entries.push(new ArchivedEntry(tree.size, facts.seq, parseRecordLine(line)));
+      else if (facts.kind === 'position') ({ journal } = facts);
     }
     const through = journal === this.#journal ? this.#end.seq : Infinity;
     return { entries: entries.filter(({ journalSeq }) => journalSeq <= through), journal };

@@ -4,8 +4,7 @@ import * as fs from 'node:fs';
 import { link, lstat, mkdir, readdir, rename, stat, unlink } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
 import { promisify } from 'node:util';
-import { maxBytesOf } from './store.ts';
-import type { WritableArchiveStore } from './store.ts';
+import { maxBytesOf, type WritableArchiveStore } from './store.ts';
 
 /** A `FileHandle` takes twice the CPU for each call. A segment has more than 80 files. */
 const [open, close, fsync] = [promisify(fs.open), promisify(fs.close), promisify(fs.fsync)];

@@ -3,8 +3,7 @@ import { bundleStep, entryBytes, writeEntry, writeToBundle } from './entry.ts';
 import type { Line } from './line.ts';
 import { hashBytes, writeLeafHash } from './merkle.ts';
 import { TiledTree } from './tiled-tree.ts';
-import { bundlePath, tilePath, tileWidth } from './tiles.ts';
-import type { Tile } from './tiles.ts';
+import { bundlePath, tilePath, tileWidth, type Tile } from './tiles.ts';
 
 export interface StoredObject {
   readonly path: string;

@@ -4,18 +4,13 @@
  */
 import type { KeyObject } from 'node:crypto';
 import { WaybillError } from '../errors/errors.ts';
-import { checkpointPath, parseCheckpoint } from './checkpoint.ts';
-import type { Checkpoint } from './checkpoint.ts';
+import { checkpointPath, openCheckpoint, type Checkpoint } from './checkpoint.ts';
 import { parseBundle } from './entry.ts';
-import { EntryLog } from './entry-log.ts';
-import type { StoredObject } from './entry-log.ts';
+import { EntryLog, type StoredObject } from './entry-log.ts';
 import type { PositionLine } from './line.ts';
 import { equal, leafHash } from './merkle.ts';
-import { parseLine } from './parse-line.ts';
-import type { LineFacts } from './parse-line.ts';
-import { linesOf, parseSegmentPath, SegmentError, unpackSegment } from './segment.ts';
-import { formatVerifier, keyName, openNote } from './signed-note.ts';
-import type { Verifier } from './signed-note.ts';
+import { parseSegmentPath, readLines, segmentPlace } from './segment.ts';
+import { formatVerifier, keyName, type Verifier } from './signed-note.ts';
 import type { Codec } from './segment.ts';
 import type { ArchiveStore } from './store.ts';
 import { checkpointNumbers, readCheckpoint, readEdgeTiles } from './stored-log.ts';
@@ -75,8 +70,8 @@ export async function openHead(store: ArchiveStore, keys: readonly KeyObject[], 
 
 /** The origin that the first checkpoint names, unchecked; undefined for an archive without one. */
 export async function originOf(store: ArchiveStore): Promise<string | undefined> {
-  const note = openNote((await store.read(checkpointPath(1))) ?? Buffer.alloc(0), []);
-  return typeof note === 'string' ? undefined : parseCheckpoint(note.text)?.origin;
+  const opened = openCheckpoint(await store.read(checkpointPath(1)), []);
+  return typeof opened === 'string' ? undefined : opened.origin;
 }
 
 /** Checkpoints are numbered without holes. */
@@ -89,9 +84,9 @@ async function newestNumber(store: ArchiveStore): Promise<number> {
 
 /** The copy of the newest checkpoint is replaced last, so a copy of a larger tree shows that checkpoints were removed. */
 function assertNewest(copy: Uint8Array | undefined, number: number, size: number): void {
-  const note = openNote(copy ?? Buffer.alloc(0), []);
-  const copied = typeof note === 'string' ? undefined : parseCheckpoint(note.text);
-  if (copied && copied.size > size) throw broken(checkpointPath(number + 1), 'it is missing, and "checkpoint" is its copy');
+  const copied = openCheckpoint(copy, []);
+  if (typeof copied === 'object' && copied.size > size)
+    throw broken(checkpointPath(number + 1), 'it is missing, and "checkpoint" is its copy');
 }
 
 /** The public key of a checkpoint, as it is stored for auditors. */
@@ -133,22 +128,14 @@ async function committedSegment(
     const position = bytes && (await appendLines(log, bytes, codec));
     if (position && log.size === newest.size && equal(log.root(), newest.root)) return { log, position };
   }
-  throw broken(`segments/${String(before.size).padStart(16, '0')}-…`, 'no segment of this name leads to the root of the newest checkpoint');
+  throw broken(segmentPlace(before.size), 'no segment of this name leads to the root of the newest checkpoint');
 }
 
 /** @returns the position that ends the segment; undefined for another file */
 async function appendLines(log: EntryLog, segment: Uint8Array, codec: Codec | undefined): Promise<PositionLine | undefined> {
-  let last: LineFacts | undefined;
-  try {
-    for (const line of linesOf(await unpackSegment(segment, codec))) {
-      last = parseLine(line);
-      if (!last) return undefined;
-      log.append(last, line);
-    }
-  } catch (thrown) {
-    if (thrown instanceof SegmentError) return undefined;
-    throw thrown;
-  }
+  const lines = await readLines(segment, codec);
+  for (const { facts, line } of lines ?? []) log.append(facts, line);
+  const last = lines?.at(-1)?.facts;
   return last?.kind === 'position' ? last : undefined;
 }
 

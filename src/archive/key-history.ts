@@ -1,7 +1,7 @@
 /** The keys that signed an archive, each with the sizes of its first and its last checkpoint. */
 import { WaybillError } from '../errors/errors.ts';
-import { checkpointPath, parseCheckpoint } from './checkpoint.ts';
-import { keyName, openNote, parseVerifier, type Verifier } from './signed-note.ts';
+import { checkpointPath, openCheckpoint } from './checkpoint.ts';
+import { keyName, parseVerifier, type Verifier } from './signed-note.ts';
 import type { ArchiveStore } from './store.ts';
 import { checkpointNumbers } from './stored-log.ts';
 
@@ -26,11 +26,10 @@ export async function keyHistory(store: ArchiveStore): Promise<readonly KeySpan[
     if (key) keys.push(key);
   }
   const signedAt = async (number: number): Promise<{ readonly size: number; readonly by: readonly string[] }> => {
-    const opened = openNote((await store.read(checkpointPath(number))) ?? Buffer.alloc(0), keys);
-    const checkpoint = typeof opened === 'string' ? undefined : parseCheckpoint(opened.text);
-    if (typeof opened === 'string' || !checkpoint || opened.signedBy.length === 0)
-      throw broken(number, typeof opened === 'string' ? opened : 'no key of "keys/" signed it');
-    return { size: checkpoint.size, by: opened.signedBy.map(keyName) };
+    const opened = openCheckpoint(await store.read(checkpointPath(number)), keys);
+    if (typeof opened === 'string') throw broken(number, opened);
+    if (opened.signedBy.length === 0) throw broken(number, 'no key of "keys/" signed it');
+    return { size: opened.size, by: opened.signedBy.map(keyName) };
   };
   const spans: KeySpan[] = [];
   let begin = { number: 1, ...(await signedAt(1)) };

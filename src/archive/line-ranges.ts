@@ -34,11 +34,10 @@ export function lengthOf(ranges: readonly LineRange[]): number {
   return ranges.reduce((sum, { first, last }) => sum + last - first + 1, 0);
 }
 
-/** The holds on an archive that no later order ended. @param orders  in their order */
-export function holdsAfter(orders: Iterable<ArchiveOrder>, archive: string): readonly HoldOrder[] {
+/** The holds that no later order ended. @param orders  on one archive, in their order */
+export function holdsAfter(orders: Iterable<ArchiveOrder>): readonly HoldOrder[] {
   let holds: readonly HoldOrder[] = [];
   for (const order of orders) {
-    if (order.archive !== archive) continue;
     if (order.operation === 'archive hold') holds = [...holds, order];
     if (order.operation === 'archive release') holds = holds.filter((hold) => hold.case !== order.case);
   }

@@ -86,7 +86,7 @@ export interface LineRange {
 /** What an operation line orders for one archive (docs/formats.md, "Operations on an archive"). */
 export type ArchiveOrder = PruneOrder | HoldOrder | ReleaseOrder;
 
-export interface PruneOrder {
+interface PruneOrder {
   readonly operation: 'archive prune';
   /** The origin of the archive. */
   readonly archive: string;

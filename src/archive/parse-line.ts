@@ -4,8 +4,7 @@ import type { Micros } from '../model/time.ts';
 import { parseTimestamp } from '../record/timestamp.ts';
 import { maxOtherBytes } from './line.ts';
 import type { ArchiveOrder, LedgerLine, LineRange, OperationLine, PositionLine, RecordLine } from './line.ts';
-import { readContent, UsualRecords } from './record-text.ts';
-import type { RecordContent } from './record-text.ts';
+import { readContent, UsualRecords, type RecordContent } from './record-text.ts';
 
 /** A line of a record. */
 interface RecordFacts extends Pick<RecordLine, 'kind' | 'seq' | 'uid' | 'source'> {

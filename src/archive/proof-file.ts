@@ -4,16 +4,14 @@
  */
 import { isUtf8 } from 'node:buffer';
 import { z } from 'zod';
-import { parseCheckpoint } from './checkpoint.ts';
+import { openCheckpoint } from './checkpoint.ts';
 import { formatEntry } from './entry.ts';
 import { equal, leafHash, provesInclusion } from './merkle.ts';
 import { parseLine } from './parse-line.ts';
 import { repeatedKey } from './record-text.ts';
-import { decodeBase64, openNote } from './signed-note.ts';
-import type { Verifier } from './signed-note.ts';
+import { decodeBase64, type Verifier } from './signed-note.ts';
 import type { Micros } from '../model/time.ts';
-import { dateOf } from './verify/proof-date.ts';
-import type { ProofDates } from './verify/proof-date.ts';
+import { dateOf, type ProofDates } from './verify/proof-date.ts';
 import { Turns } from './verify/turns.ts';
 
 export interface InclusionProof {
@@ -113,7 +111,7 @@ export async function checkProofs(
   // Lines of an export have the same checkpoint, whose signature takes longer than the rest of a proof.
   let last: { readonly bytes: Buffer; readonly note: Note } | undefined;
   const noteOf = (bytes: Buffer): Note => {
-    if (last?.bytes.equals(bytes) !== true) last = { bytes, note: openNote(bytes, known) };
+    if (last?.bytes.equals(bytes) !== true) last = { bytes, note: openCheckpoint(bytes, known) };
     return last.note;
   };
   for await (const line of lines) {
@@ -163,23 +161,21 @@ export interface VerifiedLine extends Pick<InclusionProof, 'line' | 'index'> {
   readonly date: Micros | undefined;
 }
 
-type Note = ReturnType<typeof openNote>;
+type Note = ReturnType<typeof openCheckpoint>;
 
 export function checkProof(proof: InclusionProof, verifiers: readonly Verifier[]): ProofResult {
-  return check(proof, (bytes) => openNote(bytes, verifiers));
+  return check(proof, (bytes) => openCheckpoint(bytes, verifiers));
 }
 
 function check({ line, entry, index, hashes, checkpoint }: InclusionProof, noteOf: (bytes: Buffer) => Note): Checked {
   const altered = (reason: string): Checked => ({ ...noProof, message: `${noProof.message}: ${reason}` });
   const facts = parseLine(line);
   if (!facts || line.includes('\n') || !equal(formatEntry(facts, line), entry)) return altered('the entry does not match the line');
-  const note = noteOf(checkpoint);
-  if (typeof note === 'string') return altered(`the checkpoint: ${note}`);
-  const tree = parseCheckpoint(note.text);
-  if (!tree) return altered('the checkpoint: it is not a checkpoint');
+  const tree = noteOf(checkpoint);
+  if (typeof tree === 'string') return altered(`the checkpoint: ${tree}`);
   if (!provesInclusion({ index, hash: leafHash(entry) }, tree, hashes))
     return altered('the hashes do not lead from the entry to the root of the checkpoint');
-  if (note.signedBy.some(({ name }) => name === tree.origin)) return { ...intact, size: tree.size };
-  const message = `no key of --key signed the checkpoint; signed with "${note.unknown.join('", "')}"`;
+  if (tree.signedBy.some(({ name }) => name === tree.origin)) return { ...intact, size: tree.size };
+  const message = `no key of --key signed the checkpoint; signed with "${tree.unknown.join('", "')}"`;
   return { result: 'unproven', message, size: undefined };
 }

@@ -2,25 +2,17 @@
 import { WaybillError } from '../errors/errors.ts';
 import { uidBytes } from '../record/identity.ts';
 import { UidSet } from '../record/uid-set.ts';
-import { checkpointPath, parseCheckpoint } from './checkpoint.ts';
-import type { Checkpoint } from './checkpoint.ts';
+import { type Checkpoint, checkpointPath, openCheckpoint, parseCosignaturePath, tokenNumber, tokenPath } from './checkpoint.ts';
 import { isRecord, parseBundle, uidOf } from './entry.ts';
-import { equal, hashBytes, inclusionRanges, leafHash, provesInclusion, sha256 } from './merkle.ts';
-import type { LeafRange } from './merkle.ts';
+import { equal, hashBytes, inclusionRanges, leafHash, provesInclusion, sha256, type LeafRange } from './merkle.ts';
 import type { LineRange } from './line.ts';
-import { parseLine } from './parse-line.ts';
-import type { LineFacts } from './parse-line.ts';
-import { parseCosignaturePath } from './cosignature-path.ts';
+import { parseLine, type LineFacts } from './parse-line.ts';
 import type { InclusionProof } from './proof-file.ts';
-import { linesOf, parseSegmentPath, SegmentError, unpackSegment } from './segment.ts';
-import type { SegmentName } from './segment.ts';
-import { openNote } from './signed-note.ts';
+import { linesOf, parseSegmentPath, SegmentError, segmentPlace, unpackSegment, type SegmentName } from './segment.ts';
 import type { ArchiveStore } from './store.ts';
 import { checkpointNumbers } from './stored-log.ts';
 import { TiledTree } from './tiled-tree.ts';
-import { tokenNumber, tokenPath } from './timestamp/path.ts';
-import { bundlePath, completeRoot, edgeTiles, rangeHash, tileAt, tilePath, tilesOf, tileWidth } from './tiles.ts';
-import type { Tile, TileId } from './tiles.ts';
+import { bundlePath, completeRoot, edgeTiles, rangeHash, tileAt, tilePath, tilesOf, tileWidth, type Tile, type TileId } from './tiles.ts';
 import { indexNumber, indexPath, indexWidth, searchIndex } from './uid-index.ts';
 
 /** Files of the index that are requested at once, 1 MiB each. */
@@ -306,7 +298,7 @@ export class Prover {
         if (line && isOf(entry, line)) return line;
       }
     }
-    throw unusable(segmentName(firsts[0] ?? 0), this.#problem ?? `it is missing, or has no line for leaf ${index}`);
+    throw unusable(segmentPlace(firsts[0] ?? 0), this.#problem ?? `it is missing, or has no line for leaf ${index}`);
   }
 
   /**
@@ -396,9 +388,8 @@ interface StoredNote extends Pick<Newest, 'note' | 'checkpoint'> {
 
 async function noteAt(store: ArchiveStore, path: string): Promise<StoredNote | undefined> {
   const note = await store.read(path);
-  const opened = note && openNote(note, []);
-  const checkpoint = typeof opened === 'object' ? parseCheckpoint(opened.text) : undefined;
-  return note && checkpoint && { path, note, checkpoint };
+  const checkpoint = openCheckpoint(note, []);
+  return note && typeof checkpoint === 'object' ? { path, note, checkpoint } : undefined;
 }
 
 /**
@@ -430,10 +421,6 @@ async function needed(store: ArchiveStore, path: string): Promise<Buffer> {
   const bytes = await store.read(path);
   if (!bytes) throw unusable(path, 'it is missing');
   return bytes;
-}
-
-function segmentName(firstLeaf: number): string {
-  return `segments/${String(firstLeaf).padStart(16, '0')}-…`;
 }
 
 function unusable(path: string, reason: string): WaybillError {

@@ -1,10 +1,10 @@
 /** Archive segments: the lines of one checkpoint as gzipped NDJSON. The name has the SHA-256 of the file. */
 import { promisify } from 'node:util';
-import { crc32, gzip, inflateRaw } from 'node:zlib';
-import type { Zlib } from 'node:zlib';
+import { crc32, gzip, inflateRaw, type Zlib } from 'node:zlib';
 import { messageOf } from '../errors/errors.ts';
 import type { LineTexts } from './line.ts';
 import { sha256 } from './merkle.ts';
+import { parseLine, type LineFacts } from './parse-line.ts';
 
 /** A parameter, because the simulation has no threads. */
 export interface Codec {
@@ -67,6 +67,11 @@ export async function formatSegment(
   return { path: `segments/${String(firstLeaf).padStart(16, '0')}-${digest}.ndjson.gz`, bytes };
 }
 
+/** A segment without its digest, for messages. */
+export function segmentPlace(firstLeaf: number): string {
+  return `segments/${String(firstLeaf).padStart(16, '0')}-…`;
+}
+
 /** @returns undefined for a path that is not a segment's */
 export function parseSegmentPath(path: string): SegmentName | undefined {
   const [, leaf, digest] = namePattern.exec(path) ?? [];
@@ -92,6 +97,25 @@ export async function unpackSegment(bytes: Uint8Array, codec = gzipCodec): Promi
   if ((ends.at(-1) ?? 0) < text.length) throw new SegmentError('the last line has no line break');
   if (ends.length === 0) throw new SegmentError('it has no line');
   return { text, ends };
+}
+
+/** @returns each line with what it states; undefined for a file that is not a segment */
+export async function readLines(
+  segment: Uint8Array,
+  codec?: Codec,
+): Promise<readonly { readonly line: Buffer; readonly facts: LineFacts }[] | undefined> {
+  try {
+    const read: { readonly line: Buffer; readonly facts: LineFacts }[] = [];
+    for (const line of linesOf(await unpackSegment(segment, codec))) {
+      const facts = parseLine(line);
+      if (!facts) return undefined;
+      read.push({ line, facts });
+    }
+    return read;
+  } catch (thrown) {
+    if (thrown instanceof SegmentError) return undefined;
+    throw thrown;
+  }
 }
 
 /** Each line without its line break. */

@@ -2,8 +2,7 @@
  * Signed notes of C2SP signed-note, with Ed25519 keys: a text, an empty line, and a line for each
  * signature. A witness signs the time with the text (C2SP tlog-cosignature). Pure.
  */
-import { createPublicKey, sign, verify } from 'node:crypto';
-import type { KeyObject } from 'node:crypto';
+import { createPublicKey, sign, verify, type KeyObject } from 'node:crypto';
 import { WaybillError } from '../errors/errors.ts';
 import type { Micros } from '../model/time.ts';
 import { equal, sha256 } from './merkle.ts';
@@ -21,7 +20,7 @@ export interface Signer extends Verifier {
   readonly privateKey: KeyObject;
 }
 
-interface OpenedNote {
+export interface OpenedNote {
   readonly text: string;
   /** The known keys whose signatures are valid, in the order of the signatures. */
   readonly signedBy: readonly Verifier[];

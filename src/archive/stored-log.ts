@@ -1,15 +1,11 @@
 /** Reads signed checkpoints, and the last tiles of a tree, as an archive stores them. */
 import type { KeyObject } from 'node:crypto';
 import type { WaybillError } from '../errors/errors.ts';
-import { checkpointNumber, checkpointPath, parseCheckpoint } from './checkpoint.ts';
-import type { Checkpoint } from './checkpoint.ts';
-import { consistencyRanges, hashBytes } from './merkle.ts';
-import type { LeafRange } from './merkle.ts';
-import { openNote, signerOf } from './signed-note.ts';
-import type { Verifier } from './signed-note.ts';
+import { checkpointNumber, checkpointPath, openCheckpoint, type Checkpoint } from './checkpoint.ts';
+import { consistencyRanges, hashBytes, type LeafRange } from './merkle.ts';
+import { signerOf, type Verifier } from './signed-note.ts';
 import type { ArchiveStore } from './store.ts';
-import { edgeTiles, rangeHash, tileAt, tilePath, tilesOf } from './tiles.ts';
-import type { Tile } from './tiles.ts';
+import { edgeTiles, rangeHash, tileAt, tilePath, tilesOf, type Tile } from './tiles.ts';
 
 /** Creates the error for an object that is missing or wrong; each caller has its own message. */
 type Broken = (path: string, reason: string) => WaybillError;
@@ -57,12 +53,10 @@ export async function readCheckpoint(
   if (note === undefined) throw broken(path, 'it is missing');
   const [origin = ''] = note.toString().split('\n', 1);
   const signers = keys?.map((key) => signerOf(origin, key)) ?? [];
-  const opened = openNote(note, signers);
-  if (typeof opened === 'string') throw broken(path, opened);
-  const checkpoint = parseCheckpoint(opened.text);
-  if (!checkpoint) throw broken(path, 'it is not a checkpoint');
-  if (keys && opened.signedBy.length === 0) throw broken(path, 'it is not signed with the key of this archive');
-  const { signedBy } = opened;
+  const checkpoint = openCheckpoint(note, signers);
+  if (typeof checkpoint === 'string') throw broken(path, checkpoint);
+  const { signedBy } = checkpoint;
+  if (keys && signedBy.length === 0) throw broken(path, 'it is not signed with the key of this archive');
   return { note, checkpoint, signedBy, isKeyKnown: signedBy.some((signer) => signer === signers[0]) };
 }
 

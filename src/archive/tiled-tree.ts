@@ -3,8 +3,7 @@
  * does not grow with it, and returns the tiles to store.
  */
 import { hashBytes, joinSubtrees, largestPower } from './merkle.ts';
-import { completeRoot, edgeTiles, tileWidth } from './tiles.ts';
-import type { Tile } from './tiles.ts';
+import { completeRoot, edgeTiles, tileWidth, type Tile } from './tiles.ts';
 
 /** The last tile of a level, with room for 256 hashes. */
 interface EdgeTile {

@@ -7,21 +7,15 @@
  */
 import type { KeyObject } from 'node:crypto';
 import { WaybillError } from '../errors/errors.ts';
-import { checkpointPath, formatCheckpoint } from './checkpoint.ts';
-import type { Checkpoint } from './checkpoint.ts';
+import { checkpointPath, formatCheckpoint, type Checkpoint } from './checkpoint.ts';
 import type { EntryLog, Growth, StoredObject } from './entry-log.ts';
-import { openHead, publicKeyObject } from './head.ts';
-import type { Head } from './head.ts';
-import { LineFormatter, saltBytes } from './line.ts';
-import type { EntryLine, Line, PositionLine } from './line.ts';
+import { openHead, publicKeyObject, type Head } from './head.ts';
+import { LineFormatter, saltBytes, type EntryLine, type Line, type PositionLine } from './line.ts';
 import { consistencyRanges, provesExtension } from './merkle.ts';
-import { formatSegment } from './segment.ts';
-import type { Codec } from './segment.ts';
-import { formatVerifier, keyName, signerOf, signNote } from './signed-note.ts';
-import type { Signer } from './signed-note.ts';
+import { formatSegment, type Codec } from './segment.ts';
+import { formatVerifier, keyName, signerOf, signNote, type Signer } from './signed-note.ts';
 import type { WritableArchiveStore } from './store.ts';
-import { rangeHash, tilePath } from './tiles.ts';
-import type { Tile } from './tiles.ts';
+import { rangeHash, tilePath, type Tile } from './tiles.ts';
 import { computeIndex, indexPath, indexWidth, missingIndexes } from './uid-index.ts';
 
 /** The position up to which a segment archives the journal. `after` default: where the archive ends. */

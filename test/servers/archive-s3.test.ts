@@ -13,7 +13,7 @@ import { systemClock } from '../../src/time/clock.ts';
 import { codeOf } from '../../src/errors/errors.ts';
 import type { ResumePoint, Sink } from '../../src/model/sink.ts';
 import { archive } from '../../src/sink/archive/index.ts';
-import { openStore } from '../../src/sink/archive/open-store.ts';
+import { openStore } from '../../src/sink/archive/open.ts';
 import { bucketTarget } from '../../src/sink/archive/settings.ts';
 import { batchOf, contextOf, messages, ModelKept, positionOf } from '../support/sinks/sink-batches.ts';
 import { sinkSuite } from '../support/sinks/sink-suite.ts';

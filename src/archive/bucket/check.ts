@@ -6,8 +6,7 @@ import { DeleteObjectCommand, GetBucketVersioningCommand, GetObjectLockConfigura
 import { wayOf } from '../../connect/connection.ts';
 import { messageOf } from '../../errors/errors.ts';
 import { checkpointPath } from '../checkpoint.ts';
-import { answeredBy } from './client.ts';
-import type { BucketTarget } from './client.ts';
+import { answeredBy, type BucketTarget } from './client.ts';
 import { failureOf, statusOf } from './failure.ts';
 import type { BucketStore } from './store.ts';
 

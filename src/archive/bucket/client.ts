@@ -4,8 +4,7 @@
  */
 import { createHash } from 'node:crypto';
 import { Readable } from 'node:stream';
-import { S3Client } from '@aws-sdk/client-s3';
-import type { S3ClientConfig } from '@aws-sdk/client-s3';
+import { S3Client, type S3ClientConfig } from '@aws-sdk/client-s3';
 import { Connection } from '../../connect/connection.ts';
 import type { ProxySettings } from '../../connect/proxy.ts';
 import type { Pem, Secret, Shown, TlsSettings } from '../../connect/trust.ts';

@@ -17,8 +17,7 @@ import {
 import type { PutObjectCommandInput, S3Client } from '@aws-sdk/client-s3';
 import { WaybillError } from '../../errors/errors.ts';
 import type { Clock } from '../../model/time.ts';
-import { maxBytesOf } from '../store.ts';
-import type { WritableArchiveStore } from '../store.ts';
+import { maxBytesOf, type WritableArchiveStore } from '../store.ts';
 import { answeredBy, answeredWithin, answeredWithoutTag, BucketClient, ForeignAnswerError, LongAnswerError } from './client.ts';
 import type { BucketContext, BucketTarget } from './client.ts';
 import { failureOf, statusOf } from './failure.ts';

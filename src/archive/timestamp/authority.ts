@@ -9,8 +9,7 @@ import type { Micros } from '../../model/time.ts';
 import { quote } from '../../errors/quote.ts';
 import { sha256 } from '../merkle.ts';
 import { maxTokenBytes } from '../store.ts';
-import { certificatesIn, formatRequest, leadsTo, readResponse, TokenError } from './token.ts';
-import type { Question, Token } from './token.ts';
+import { certificatesIn, formatRequest, leadsTo, readResponse, TokenError, type Question, type Token } from './token.ts';
 
 interface AuthoritySettings {
   readonly url: string;

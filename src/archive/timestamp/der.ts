@@ -1,6 +1,5 @@
 /** Parts of a DER structure as the bytes that were sent. Pure. */
-import { fromBER, ObjectIdentifier } from 'asn1js';
-import type { BaseBlock } from 'asn1js';
+import { fromBER, ObjectIdentifier, type BaseBlock } from 'asn1js';
 
 /** The elements of a SEQUENCE, a SET or an explicit tag; none for another value. */
 export function elementsOf(bytes: Uint8Array): readonly BaseBlock[] {

@@ -3,8 +3,7 @@
  * signing certificate is named by the attribute signingCertificate (RFC 5816). Pure.
  */
 import { X509Certificate, constants, createHash, verify } from 'node:crypto';
-import { SignedData } from '@peculiar/asn1-cms';
-import type { SignerInfo } from '@peculiar/asn1-cms';
+import { SignedData, type SignerInfo } from '@peculiar/asn1-cms';
 import { AsnConvert, OctetString } from '@peculiar/asn1-schema';
 import { MessageImprint, PKIStatus, TimeStampReq, TimeStampResp, TSTInfo } from '@peculiar/asn1-tsp';
 import { AlgorithmIdentifier, BasicConstraints } from '@peculiar/asn1-x509';

@@ -1,14 +1,10 @@
 /** Reads the signed checkpoints of an archive, and compares the objects that only copy them. */
-import { checkpointNumber, checkpointPath, parseCheckpoint } from '../checkpoint.ts';
-import type { Checkpoint } from '../checkpoint.ts';
-import { parseCosignaturePath } from '../cosignature-path.ts';
+import { type Checkpoint, checkpointNumber, checkpointPath, openCheckpoint, parseCosignaturePath, tokenNumber } from '../checkpoint.ts';
 import { equal } from '../merkle.ts';
 import { parseSegmentPath } from '../segment.ts';
-import { formatVerifier, keyName, openNote } from '../signed-note.ts';
-import type { Verifier } from '../signed-note.ts';
+import { formatVerifier, keyName, type Verifier } from '../signed-note.ts';
 import type { ArchiveStore } from '../store.ts';
 import { checkpointNumbers } from '../stored-log.ts';
-import { tokenNumber } from '../timestamp/path.ts';
 import type { Findings } from './findings.ts';
 
 /** A numbered checkpoint of the archive, or a checkpoint file from the user (`--since`). */
@@ -40,7 +36,7 @@ export async function readCheckpoints(store: ArchiveStore, verifiers: readonly V
     last = number;
     const path = checkpointPath(number);
     const bytes = await store.read(path);
-    const checkpoint = bytes ? openCheckpoint(bytes, path, verifiers, findings) : undefined;
+    const checkpoint = bytes ? signedCheckpoint(bytes, path, verifiers, findings) : undefined;
     const before = signed.at(-1);
     if (!bytes) findings.altered(path, 'it is missing');
     else if (checkpoint?.signedBy.length === 0) unknown.push(checkpoint);
@@ -80,22 +76,25 @@ function missing(count: number): string {
  * @param verifiers  may have witnesses, for a checkpoint from elsewhere: a witness checked the signature of the log
  * @returns undefined, with a finding, for bytes that are not a checkpoint
  */
-export function openCheckpoint(
+export function signedCheckpoint(
   bytes: Uint8Array,
   path: string,
   verifiers: readonly Verifier[],
   findings: Findings,
 ): SignedCheckpoint | undefined {
-  const note = openNote(bytes, verifiers);
-  const checkpoint = typeof note === 'object' ? parseCheckpoint(note.text) : undefined;
-  if (typeof note === 'string') findings.altered(path, note);
-  else if (!checkpoint) findings.altered(path, 'it is not a checkpoint');
-  const signers = typeof note === 'object' ? note.signedBy.filter(({ name }) => name === checkpoint?.origin) : [];
-  const witnesses = typeof note === 'object' ? note.cosignedBy.map(({ witness }) => witness) : [];
-  const signedBy = [...signers, ...witnesses].map(keyName);
-  if (typeof note === 'object' && checkpoint && signedBy.length === 0)
-    findings.unproven(path, `no key of --key signed it; signed with "${[...note.signedBy.map(keyName), ...note.unknown].join('", "')}"`);
-  return checkpoint && { ...checkpoint, path, signedBy };
+  const opened = openCheckpoint(bytes, verifiers);
+  if (typeof opened === 'string') {
+    findings.altered(path, opened);
+    return undefined;
+  }
+  const signers = opened.signedBy.filter(({ name }) => name === opened.origin);
+  const signedBy = [...signers, ...opened.cosignedBy.map(({ witness }) => witness)].map(keyName);
+  if (signedBy.length === 0)
+    findings.unproven(
+      path,
+      `no key of --key signed it; signed with "${[...opened.signedBy.map(keyName), ...opened.unknown].join('", "')}"`,
+    );
+  return { ...opened, path, signedBy };
 }
 
 /**
@@ -143,9 +142,8 @@ export function compareCopy(
   verifiers: readonly Verifier[],
   findings: Findings,
 ): boolean {
-  const note = bytes && openNote(bytes, verifiers);
-  const text = typeof note === 'object' ? parseCheckpoint(note.text) : undefined;
-  const copy = typeof note === 'object' && note.signedBy.some(({ name }) => name === text?.origin) ? text : undefined;
+  const opened = openCheckpoint(bytes, verifiers);
+  const copy = typeof opened === 'object' && opened.signedBy.some(({ name }) => name === opened.origin) ? opened : undefined;
   const newest = signed.at(-1);
   const isLarger = copy !== undefined && copy.size > (newest?.size ?? 0);
   if (isLarger) findings.altered(checkpointPath(last + 1), `it is missing: "checkpoint" is signed for ${copy.size} lines`);

@@ -3,10 +3,8 @@
  * the archive was set back, or that it has another history elsewhere.
  */
 import type { Micros } from '../../model/time.ts';
-import { parseCheckpoint } from '../checkpoint.ts';
-import { parseCosignaturePath } from '../cosignature-path.ts';
+import { openCheckpoint, parseCosignaturePath } from '../checkpoint.ts';
 import { equal } from '../merkle.ts';
-import { openNote } from '../signed-note.ts';
 import type { Verifier } from '../signed-note.ts';
 import type { ArchiveStore } from '../store.ts';
 import type { SignedCheckpoint } from './checkpoints.ts';
@@ -52,17 +50,15 @@ export async function checkCosignatures(
   const newest = new Map<Verifier, Micros>();
   const cosigned: { readonly lines: number; readonly witness: Verifier; readonly time: Micros }[] = [];
   for (const path of paths.sort()) {
-    const opened = openNote((await store.read(path)) ?? Buffer.alloc(0), witnesses);
-    const checkpoint = typeof opened === 'object' ? parseCheckpoint(opened.text) : undefined;
-    const found = bySize.get(checkpoint?.size ?? 0);
-    if (typeof opened === 'string') findings.unproven(path, opened);
-    else if (!checkpoint) findings.unproven(path, 'it is not a checkpoint');
-    else if (opened.cosignedBy.length === 0) findings.noteFile(path, 'no witness of --witness cosigned it: it is no evidence');
+    const checkpoint = openCheckpoint(await store.read(path), witnesses);
+    const found = typeof checkpoint === 'object' ? bySize.get(checkpoint.size) : undefined;
+    if (typeof checkpoint === 'string') findings.unproven(path, checkpoint);
+    else if (checkpoint.cosignedBy.length === 0) findings.noteFile(path, 'no witness of --witness cosigned it: it is no evidence');
     else if (checkpoint.origin !== signed.at(-1)?.origin) findings.noteFile(path, 'it is of another archive, and no evidence');
     else if (!found || !equal(found.root, checkpoint.root))
       findings.altered(path, `a witness cosigned a checkpoint of ${checkpoint.size} lines, and the archive does not contain it`);
     else
-      for (const { witness, time } of opened.cosignedBy) {
+      for (const { witness, time } of checkpoint.cosignedBy) {
         newest.set(witness, Math.max(time, newest.get(witness) ?? 0));
         cosigned.push({ lines: found.size, witness, time });
       }

@@ -1,7 +1,7 @@
 /** When others confirmed the checkpoint of a proof: by its time stamp, and by cosignatures of a quorum of witnesses. */
 import type { Micros } from '../../model/time.ts';
 import { sha256 } from '../merkle.ts';
-import type { openNote } from '../signed-note.ts';
+import type { OpenedNote } from '../signed-note.ts';
 import type { WitnessOptions } from './cosignatures.ts';
 import type { TimeStampOptions } from './timestamps.ts';
 
@@ -11,12 +11,10 @@ export interface ProofDates {
   readonly cosignatures?: WitnessOptions | undefined;
 }
 
-type Cosignatures = Exclude<ReturnType<typeof openNote>, string>['cosignedBy'];
-
 /** @returns the earliest time; undefined if nothing was asked for; the reason as text if what was asked for does not date the proof */
 export async function dateOf(
   { checkpoint, timeStamp }: { readonly checkpoint: Buffer; readonly timeStamp?: Buffer | undefined },
-  cosignedBy: Cosignatures,
+  cosignedBy: OpenedNote['cosignedBy'],
   { timeStamps, cosignatures }: ProofDates,
 ): Promise<Micros | undefined | string> {
   const times: Micros[] = [];

@@ -5,7 +5,8 @@
  */
 import type { Micros } from '../../model/time.ts';
 import { microsToIso } from '../../record/timestamp.ts';
-import type { ArchiveOrder, HoldOrder, LineRange, PruneOrder } from '../line.ts';
+import type { ArchiveOrder, LineRange } from '../line.ts';
+import { holdsAfter } from '../line-ranges.ts';
 import type { OperationFacts } from '../parse-line.ts';
 import type { Findings } from './findings.ts';
 import type { SegmentFacts } from './segment-facts.ts';
@@ -17,7 +18,9 @@ interface Missing extends LostSegment {
   next: Micros | undefined;
 }
 
-type Order<Kind extends ArchiveOrder = ArchiveOrder> = Omit<OperationFacts, 'order'> & { readonly order: Kind };
+interface Order extends OperationFacts {
+  readonly order: ArchiveOrder;
+}
 
 const maxDisorder = 3 * 86_400_000_000;
 
@@ -90,39 +93,30 @@ export class RemovedSegments {
   }
 
   #judge({ lines, oldest, next, message }: Missing): readonly ['altered' | 'unproven' | 'note', string] {
-    const order = this.#orders.find(
-      (each): each is Order<PruneOrder> => isPrune(each) && each.order.lines.some((range) => contains(range, lines)),
-    );
-    const held = this.#hold(lines, this.#orders.slice(0, order && this.#orders.indexOf(order)));
-    if (order) {
-      const { seq, at, actor } = order;
-      const removed = `operation ${seq} removed it: ${actor ?? 'no actor'}, ${microsToIso(at)}, ${order.order.reason}`;
-      return held ? ['unproven', `${holds(held)}, and ${removed}`] : ['note', removed];
+    const isPruned = ({ order }: Order): boolean =>
+      order.operation === 'archive prune' && order.lines.some((range) => contains(range, lines));
+    const pruned = this.#orders.findIndex(isPruned);
+    const held = this.#hold(lines, pruned < 0 ? this.#orders : this.#orders.slice(0, pruned));
+    const { seq, at = 0, actor, order } = this.#orders[pruned] ?? {};
+    if (order?.operation === 'archive prune') {
+      const removed = `operation ${seq} removed it: ${actor ?? 'no actor'}, ${microsToIso(at)}, ${order.reason}`;
+      return held === undefined ? ['note', removed] : ['unproven', `${held}, and ${removed}`];
     }
     if (this.#before === undefined || next === undefined || next >= this.#before) return ['altered', message];
-    if (held) return ['unproven', holds(held)];
+    if (held !== undefined) return ['unproven', held];
     if (oldest !== undefined && next - oldest > maxDisorder)
       return ['unproven', 'it is missing although older ones are there, and no operation removed it'];
     return ['note', 'retention removed it, without an operation'];
   }
 
-  /** A hold of some of these lines that none of these orders released. */
-  #hold(lines: LineRange, before: readonly Order[]): Order<HoldOrder> | undefined {
-    return before.find((each, i): each is Order<HoldOrder> => {
-      const { order } = each;
-      if (order.operation !== 'archive hold' || !order.lines.some((range) => range.first <= lines.last && range.last >= lines.first))
-        return false;
-      return !before.slice(i).some((later) => later.order.operation === 'archive release' && later.order.case === order.case);
-    });
+  /** The reason for which some of these lines are held after these orders; undefined without one. */
+  #hold(lines: LineRange, orders: readonly Order[]): string | undefined {
+    const hold = holdsAfter(orders.map(({ order }) => order)).find((each) =>
+      each.lines.some((range) => range.first <= lines.last && range.last >= lines.first),
+    );
+    const operation = orders.find(({ order }) => order === hold)?.seq;
+    return hold && `it is missing although an operation holds it for the case ${hold.case}: operation ${operation}`;
   }
-}
-
-function holds({ seq, order }: Order<HoldOrder>): string {
-  return `it is missing although an operation holds it for the case ${order.case}: operation ${seq}`;
-}
-
-function isPrune(order: Order): order is Order<PruneOrder> {
-  return order.order.operation === 'archive prune';
 }
 
 function contains(outer: LineRange, inner: LineRange): boolean {

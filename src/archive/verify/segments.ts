@@ -3,13 +3,11 @@
  * the segments, and the root from the leaves.
  */
 import { parseBundle } from '../entry.ts';
-import { EntryLog } from '../entry-log.ts';
-import type { Growth } from '../entry-log.ts';
+import { EntryLog, type Growth } from '../entry-log.ts';
 import type { LineRange, LineTexts } from '../line.ts';
 import { equal, sha256 } from '../merkle.ts';
 import { parseLine } from '../parse-line.ts';
-import { linesOf, parseSegmentPath, SegmentError, unpackSegment } from '../segment.ts';
-import type { SegmentName } from '../segment.ts';
+import { linesOf, parseSegmentPath, SegmentError, segmentPlace, unpackSegment, type SegmentName } from '../segment.ts';
 import type { ArchiveStore } from '../store.ts';
 import { bundlePath, tileAt, tileWidth } from '../tiles.ts';
 import type { Turns } from './turns.ts';
@@ -90,7 +88,7 @@ export class Segments {
     const isAbsent = problems.length === 0;
     if (isAbsent) this.#byLeaf.delete(from.size);
     const lost = {
-      object: named?.path ?? `segments/${String(from.size).padStart(16, '0')}-…`,
+      object: named?.path ?? segmentPlace(from.size),
       message: isAbsent
         ? `it is missing: "${to.path}" commits ${to.size - from.size} lines from leaf ${from.size} on`
         : `it is not as signed: ${problems[0] ?? ''}`,

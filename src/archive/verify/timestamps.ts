@@ -4,10 +4,9 @@
  */
 import type { X509Certificate } from 'node:crypto';
 import type { Micros } from '../../model/time.ts';
-import { checkpointNumber, checkpointPath } from '../checkpoint.ts';
+import { checkpointNumber, checkpointPath, tokenNumber, tokenPath } from '../checkpoint.ts';
 import { sha256 } from '../merkle.ts';
 import type { ArchiveStore } from '../store.ts';
-import { tokenNumber, tokenPath } from '../timestamp/path.ts';
 import type { Token } from '../timestamp/token.ts';
 import type { SignedCheckpoint } from './checkpoints.ts';
 import type { Dates } from './dates.ts';

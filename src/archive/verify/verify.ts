@@ -5,27 +5,20 @@
 import type { Micros } from '../../model/time.ts';
 import { microsToIso } from '../../record/timestamp.ts';
 import { checkpointNumber } from '../checkpoint.ts';
-import { EntryLog } from '../entry-log.ts';
-import type { Growth } from '../entry-log.ts';
+import { EntryLog, type Growth } from '../entry-log.ts';
 import { equal } from '../merkle.ts';
-import { keyName } from '../signed-note.ts';
-import type { Verifier } from '../signed-note.ts';
+import { keyName, type Verifier } from '../signed-note.ts';
 import type { ArchiveStore } from '../store.ts';
 import { Turns } from './turns.ts';
-import { compareCopy, compareKeys, noteOthers, openCheckpoint, readCheckpoints } from './checkpoints.ts';
-import type { SignedCheckpoint } from './checkpoints.ts';
-import { Findings } from './findings.ts';
-import type { Finding } from './findings.ts';
-import { checkCosignatures } from './cosignatures.ts';
-import type { CosignatureReport, WitnessOptions } from './cosignatures.ts';
+import { compareCopy, compareKeys, noteOthers, readCheckpoints, signedCheckpoint, type SignedCheckpoint } from './checkpoints.ts';
+import { Findings, type Finding } from './findings.ts';
+import { checkCosignatures, type CosignatureReport, type WitnessOptions } from './cosignatures.ts';
 import { Dates } from './dates.ts';
-import { LedgerCheck } from './ledger.ts';
-import type { SourceWindows } from './ledger.ts';
+import { LedgerCheck, type SourceWindows } from './ledger.ts';
 import { Order } from './order.ts';
 import { RemovedSegments } from './removed.ts';
 import { Segments } from './segments.ts';
-import { TimeStampCheck } from './timestamps.ts';
-import type { TimeStampOptions, TimeStampReport } from './timestamps.ts';
+import { TimeStampCheck, type TimeStampOptions, type TimeStampReport } from './timestamps.ts';
 
 export interface VerifyOptions {
   /** Windows outside this period are not checked. */
@@ -233,7 +226,7 @@ function confirmedLines(
   verifiers: readonly Verifier[],
   findings: Findings,
 ): number {
-  const elsewhere = openCheckpoint(since, '--since', verifiers, findings);
+  const elsewhere = signedCheckpoint(since, '--since', verifiers, findings);
   if (!elsewhere || elsewhere.signedBy.length === 0) return 0;
   const { origin, size, root } = elsewhere;
   const found = signed.find((each) => each.size === size);

@@ -6,8 +6,7 @@ import type { Pem, Shown, TlsSettings } from '../../connect/trust.ts';
 import { messageOf, WaybillError } from '../../errors/errors.ts';
 import { quote } from '../../errors/quote.ts';
 import type { Micros } from '../../model/time.ts';
-import { openNote } from '../signed-note.ts';
-import type { Verifier } from '../signed-note.ts';
+import { openNote, type Verifier } from '../signed-note.ts';
 
 interface WitnessSettings {
   /** Of which `/add-checkpoint` is a part. */

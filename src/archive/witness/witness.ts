@@ -5,12 +5,10 @@
 import { createHash } from 'node:crypto';
 import { basename, dirname } from 'node:path';
 import { WaybillError } from '../../errors/errors.ts';
-import { parseCheckpoint } from '../checkpoint.ts';
-import type { Checkpoint } from '../checkpoint.ts';
+import { openCheckpoint, type Checkpoint } from '../checkpoint.ts';
 import { DirectoryStore } from '../directory-store.ts';
 import { emptyRoot, equal, provesExtension } from '../merkle.ts';
-import { cosignatureLine, decodeBase64, openNote } from '../signed-note.ts';
-import type { Signer, Verifier } from '../signed-note.ts';
+import { cosignatureLine, decodeBase64, openNote, type Signer, type Verifier } from '../signed-note.ts';
 
 interface Answer {
   readonly status: number;
@@ -64,10 +62,9 @@ export class Witness {
     }
     if (!Array.isArray(notes)) throw refused('it is not the state of a witness');
     const newest = notes.map((note: unknown) => {
-      const opened = openNote(Buffer.from(String(note)), [signer]);
-      const checkpoint = typeof opened === 'object' && opened.cosignedBy.length > 0 ? parseCheckpoint(opened.text) : undefined;
-      if (!checkpoint) throw refused('it has a checkpoint that this key did not cosign');
-      return { ...checkpoint, note: String(note) };
+      const opened = openCheckpoint(Buffer.from(String(note)), [signer]);
+      if (typeof opened === 'string' || opened.cosignedBy.length === 0) throw refused('it has a checkpoint that this key did not cosign');
+      return { ...opened, note: String(note) };
     });
     return new Witness(options, newest);
   }
@@ -98,14 +95,12 @@ export class Witness {
     const [start = '', digits, lines = ''] = requestStart.exec(body.toString('latin1')) ?? [];
     const note = body.subarray(start.length);
     const proof = lines.split('\n').slice(0, -1).map(decodeBase64);
-    const opened = openNote(note, []);
-    const checkpoint = typeof opened === 'object' ? parseCheckpoint(opened.text) : undefined;
-    if (digits === undefined || typeof opened === 'string' || !checkpoint)
-      return { status: 400, text: 'not a request of add-checkpoint\n' };
-    const { origin, size, root } = checkpoint;
+    const opened = openCheckpoint(note, []);
+    if (digits === undefined || typeof opened === 'string') return { status: 400, text: 'not a request of add-checkpoint\n' };
+    const { origin, size, root } = opened;
     const keys = this.#options.archives.filter(({ name }) => name === origin);
     if (keys.length === 0) return { status: 404, text: 'unknown origin\n' };
-    const signed = openNote(note, keys);
+    const signed = openCheckpoint(note, keys);
     if (typeof signed === 'string' || signed.signedBy.length === 0) return { status: 403, text: 'no valid signature by a known key\n' };
     const old = Number(digits);
     if (old > size) return { status: 400, text: 'the old size is above that of the checkpoint\n' };

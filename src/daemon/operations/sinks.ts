@@ -256,7 +256,8 @@ async function orderOfArchive(
   if (name === 'archive prune') {
     // The archive may not have signed a hold of the last minutes yet.
     const orders = journal.operationsOn(sink.id).flatMap((each) => archiveOrder.safeParse(each).data ?? []);
-    const held = holdsAfter(orders, archive).find(({ lines }) => lengthOf(without(request.lines, lines)) < lengthOf(request.lines));
+    const holds = holdsAfter(orders.filter((each) => each.archive === archive));
+    const held = holds.find(({ lines }) => lengthOf(without(request.lines, lines)) < lengthOf(request.lines));
     if (held) throw new WaybillError('usage', `cannot prune the archive "${sink.id}": the case "${held.case}" holds some of the lines`);
   }
   const at = (time: Micros | null): string | null => (time === null ? null : rfc3339(time));

@@ -3,7 +3,7 @@ import { ArchivedRecordReader, type JournalEnd } from '../../archive/archived-re
 import type { ArchivedRecords } from '../../model/journal.ts';
 import type { SinkContext } from '../define.ts';
 import { signingKeysOf } from './key.ts';
-import { openStore } from './open-store.ts';
+import { openStore } from './open.ts';
 import type { ArchiveSettings } from './settings.ts';
 
 /** @param context  `id` is the sink of the archive @param signal  ends reading, also while a server does not answer */

@@ -2,9 +2,7 @@
  * Has the newest checkpoint of an archive cosigned by one witness (C2SP tlog-witness), at most once a minute, in parallel to the sink: a witness that
  * is down, or that refuses, never stops archiving.
  */
-import { checkpointPath, parseCheckpoint } from '../../archive/checkpoint.ts';
-import { cosignaturePath, parseCosignaturePath } from '../../archive/cosignature-path.ts';
-import { openNote } from '../../archive/signed-note.ts';
+import { checkpointPath, cosignaturePath, openCheckpoint, parseCosignaturePath } from '../../archive/checkpoint.ts';
 import type { Verifier } from '../../archive/signed-note.ts';
 import type { WritableArchiveStore } from '../../archive/store.ts';
 import { readConsistencyProof } from '../../archive/stored-log.ts';
@@ -139,10 +137,11 @@ export class Cosigner implements AsyncDisposable {
   }
 
   /** @returns undefined unless this witness cosigned it */
-  #read(bytes: Buffer = Buffer.alloc(0)): { readonly size: number; readonly time: Micros } | undefined {
-    const opened = openNote(bytes, [this.#parts.witness.key]);
-    const [cosignature] = typeof opened === 'object' ? opened.cosignedBy : [];
-    return cosignature && { size: sizeOf(bytes), time: cosignature.time };
+  #read(bytes: Buffer | undefined): { readonly size: number; readonly time: Micros } | undefined {
+    const opened = openCheckpoint(bytes, [this.#parts.witness.key]);
+    if (typeof opened === 'string') return undefined;
+    const [cosignature] = opened.cosignedBy;
+    return cosignature && { size: opened.size, time: cosignature.time };
   }
 
   /** Treats an unreadable cosignature as missing. */
@@ -171,10 +170,9 @@ export function setBackMessage(cosigned: number, size: number): string {
 
 /** @throws WaybillError `archive_broken` for bytes that are no checkpoint */
 export function sizeOf(note: Buffer): number {
-  const opened = openNote(note, []);
-  const checkpoint = typeof opened === 'object' ? parseCheckpoint(opened.text) : undefined;
-  if (!checkpoint) throw broken('checkpoints/', 'a file is not a checkpoint');
-  return checkpoint.size;
+  const opened = openCheckpoint(note, []);
+  if (typeof opened === 'string') throw broken('checkpoints/', opened);
+  return opened.size;
 }
 
 function broken(path: string, reason: string): WaybillError {

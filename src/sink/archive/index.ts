@@ -3,18 +3,16 @@ import { randomBytes, type KeyObject } from 'node:crypto';
 import { constants } from 'node:fs';
 import { access, readFile, stat } from 'node:fs/promises';
 import { dirname, resolve } from 'node:path';
-import { parseCheckpoint } from '../../archive/checkpoint.ts';
+import { openCheckpoint } from '../../archive/checkpoint.ts';
 import { openHead } from '../../archive/head.ts';
-import { formatVerifier, openNote, signerOf } from '../../archive/signed-note.ts';
+import { formatVerifier, signerOf } from '../../archive/signed-note.ts';
 import type { ArchiveStore } from '../../archive/store.ts';
 import { messageOf, WaybillError } from '../../errors/errors.ts';
 import { quote } from '../../errors/quote.ts';
 import { defineSink, type Finding, type SinkContext } from '../define.ts';
 import { setBackMessage, sizeOf } from './cosigner.ts';
 import { signingKeysOf } from './key.ts';
-import { openAuthority } from './open-authority.ts';
-import { openWitnesses } from './open-witnesses.ts';
-import { openStore } from './open-store.ts';
+import { openAuthority, openStore, openWitnesses } from './open.ts';
 import { archiveFaults, archiveSettings, bucketTarget, placeOf, type ArchiveSettings, type TimestampSettings } from './settings.ts';
 import { ArchiveSink } from './sink.ts';
 
@@ -60,9 +58,8 @@ async function formerAt(file: string, setting: string): Promise<string> {
   const note = await readFile(file).catch((cause: unknown) => {
     throw refused(messageOf(cause), cause);
   });
-  const opened = openNote(note, []);
+  const opened = openCheckpoint(note, []);
   if (typeof opened === 'string') throw refused(opened);
-  if (!parseCheckpoint(opened.text) || opened.unknown.length === 0) throw refused('it is not a signed checkpoint');
   return note.toString();
 }
 

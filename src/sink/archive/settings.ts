@@ -2,6 +2,7 @@
 import { z } from 'zod';
 import type { BucketTarget } from '../../archive/bucket/client.ts';
 import { parseVerifier } from '../../archive/signed-note.ts';
+import type { ProxySettings } from '../../connect/proxy.ts';
 import { proxySettings, tlsSettings } from '../../connect/settings.ts';
 import { isLoopback } from '../../settings/loopback.ts';
 import { parseInstant } from '../../settings/units.ts';
@@ -120,20 +121,25 @@ type S3Settings = z.output<typeof s3Settings>;
 export type TimestampSettings = z.output<typeof timestampSettings>;
 export type ArchiveSettings = z.output<typeof archiveSettings>;
 
+/** @param own  the proxy setting of these requests. @returns undefined: none */
+export function proxyOf(own: S3Settings['proxy'], { proxy }: Pick<SinkContext, 'proxy'>): ProxySettings | undefined {
+  return own === 'none' ? undefined : (own ?? proxy);
+}
+
 /** In a fleet each shard has its own archive, below `prefix`. */
-export function bucketTarget(settings: S3Settings, { proxy, fleet }: Pick<SinkContext, 'proxy' | 'fleet'>): BucketTarget {
+export function bucketTarget(settings: S3Settings, context: Pick<SinkContext, 'proxy' | 'fleet'>): BucketTarget {
   const { bucket, prefix, region, endpoint, pathStyle, objectLock, objectLockMode, accessKeyId, secretAccessKey, sessionToken, tls } =
     settings;
   return {
     bucket,
-    prefix: `${prefix === undefined ? '' : `${prefix.replace(/\/+$/, '')}/`}${fleet?.shard === undefined ? '' : `shard-${fleet.shard}/`}`,
+    prefix: `${prefix === undefined ? '' : `${prefix.replace(/\/+$/, '')}/`}${context.fleet?.shard === undefined ? '' : `shard-${context.fleet.shard}/`}`,
     region,
     endpoint: endpoint ?? `https://s3.${region}.amazonaws.com`,
     pathStyle: pathStyle ?? endpoint !== undefined,
     credentials: accessKeyId && secretAccessKey && { accessKeyId, secretAccessKey, sessionToken },
     retention: objectLock === 'none' ? undefined : { mode: objectLockMode === 'compliance' ? 'COMPLIANCE' : 'GOVERNANCE', ms: objectLock },
     tls,
-    proxy: settings.proxy === 'none' ? undefined : (settings.proxy ?? proxy),
+    proxy: proxyOf(settings.proxy, context),
   };
 }
 

@@ -4,10 +4,9 @@
  * (docs/evidence.md, "Time stamps"). Only then a new token is requested.
  */
 import { createHash } from 'node:crypto';
-import { checkpointPath } from '../../archive/checkpoint.ts';
+import { checkpointPath, tokenNumber, tokenPath } from '../../archive/checkpoint.ts';
 import type { PositionLine } from '../../archive/line.ts';
 import type { WritableArchiveStore } from '../../archive/store.ts';
-import { tokenNumber, tokenPath } from '../../archive/timestamp/path.ts';
 import { WaybillError, messageOf } from '../../errors/errors.ts';
 import type { TimeStampState } from '../../model/sink.ts';
 import type { Log } from '../../model/telemetry.ts';

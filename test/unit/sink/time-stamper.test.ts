@@ -1,7 +1,6 @@
 /** The requests for time stamps of an archive, by their log. test/contract/archive/timestamps.test.ts judges the tokens with OpenSSL. */
 import { expect, test } from 'vitest';
-import { checkpointPath } from '../../../src/archive/checkpoint.ts';
-import { tokenPath } from '../../../src/archive/timestamp/path.ts';
+import { checkpointPath, tokenPath } from '../../../src/archive/checkpoint.ts';
 import type { WritableArchiveStore } from '../../../src/archive/store.ts';
 import { TimeStamper } from '../../../src/sink/archive/time-stamper.ts';
 import type { Authority } from '../../../src/sink/archive/time-stamper.ts';

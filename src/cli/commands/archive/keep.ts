@@ -188,7 +188,7 @@ class Archive {
   }
 
   get holds(): readonly HoldOrder[] {
-    return holdsAfter(this.orders, this.#origin);
+    return holdsAfter(this.orders);
   }
 
   /** The lines that an order named. */

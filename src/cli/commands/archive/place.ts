@@ -7,7 +7,7 @@ import { systemClock } from '../../../time/clock.ts';
 import { sinkContext } from '../../../daemon/open-sink.ts';
 import { WaybillError } from '../../../errors/errors.ts';
 import { signingKeysOf } from '../../../sink/archive/key.ts';
-import { openStore } from '../../../sink/archive/open-store.ts';
+import { openStore } from '../../../sink/archive/open.ts';
 import { placeOf as nameOf, type ArchiveSettings } from '../../../sink/archive/settings.ts';
 import type { SinkContext } from '../../../sink/define.ts';
 import { byId } from '../../not-found.ts';

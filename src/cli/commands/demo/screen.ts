@@ -14,7 +14,7 @@ import { counted } from '../../../report/format-time.ts';
 import { presentOf } from '../../../report/completeness.ts';
 import { assessed } from '../../../report/summary.ts';
 import { signingKeysOf } from '../../../sink/archive/key.ts';
-import { openStore } from '../../../sink/archive/open-store.ts';
+import { openStore } from '../../../sink/archive/open.ts';
 import type { ArchiveSettings } from '../../../sink/archive/settings.ts';
 import { version } from '../../../disk/version.ts';
 import type { Alerts } from './alerts.ts';
