@@ -103,7 +103,7 @@ async function run(values: ValuesOf<typeof options>, io: Io): Promise<number> {
       logs.flush();
     }
     if (over.signal.aborted) throw over.signal.reason;
-    screen.end(config);
+    await screen.end(config);
     await screen.verified(config);
     return 0;
   } catch (thrown) {

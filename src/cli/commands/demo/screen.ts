@@ -114,7 +114,7 @@ export class DemoScreen {
         ledgerAt = systemClock.monotonic() + ledgerEveryMs;
         if (unshown > 0) this.say(this.#dim(`and ${counted(unshown, 'more denial')}, in events.ndjson`));
         unshown = 0;
-        this.#showLedger(config, 1);
+        await this.#showLedger(config, 1);
       }
     }
   }
@@ -123,9 +123,9 @@ export class DemoScreen {
     return { findings: alerts.findings(), newest: this.#newest, hasEnded: this.#hasEnded };
   }
 
-  end(config: Config): void {
+  async end(config: Config): Promise<void> {
     this.#hasEnded = true;
-    this.#showLedger(config, 0);
+    await this.#showLedger(config, 0);
     if (this.#alerts) this.#showAlerts([...this.#alerts.end(), '']);
   }
 
@@ -146,8 +146,8 @@ export class DemoScreen {
   }
 
   /** @param minWindows  without as many windows, nothing is shown: a slow machine proves the first one later */
-  #showLedger(config: Config, minWindows: number): void {
-    readState(config, (db) => {
+  async #showLedger(config: Config, minWindows: number): Promise<void> {
+    await readState(config, (db) => {
       const now = systemClock.now() * 1000;
       const known = snapshotOf(db, version, now, {
         source: () => ({ trouble: undefined }),
