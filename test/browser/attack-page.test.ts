@@ -27,7 +27,7 @@ test('the page shows the alert and the timeline of an attack, and the end of the
       await using browser = await launch();
       const { page, faults } = await watchedPage(browser, addressIn());
       // During the attack, so that the picture shows its events among other events.
-      await says(page, '#timeline', /Decrypt AccessGranted Success[^]* and 2\d more/);
+      await says(page, '#timeline', /Protected file open allowed[^]* and 2\d more/);
       demo.kill('SIGINT');
       await says(page, 'header', /The demo has ended/);
       await says(page, '.alert dd', /^Person\d+ Sample <person\d+\.sample@example\.com>$/);

@@ -42,7 +42,7 @@ test('the 25th file within ten minutes raises the alert, once, also when files a
     '  high   opened-many: ann \\u001b[31mSample <ann@example.com>',
     '',
     'Timeline of ann \\u001b[31mSample <ann@example.com>:',
-    '  09:00:00 to 09:04:10  Decrypt AccessGranted Success, WIN-1: Plan 1.docx, Plan 2.docx, Plan 3.docx, Plan 4.docx, Plan 5.docx and 21 more',
+    '  09:00:00 to 09:04:10  Protected file open allowed, WIN-1: Plan 1.docx, Plan 2.docx, Plan 3.docx, Plan 4.docx, Plan 5.docx and 21 more',
   ]);
 });
 

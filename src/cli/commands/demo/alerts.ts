@@ -5,6 +5,7 @@ import type { Rule } from '../../../detections/rule.ts';
 import { valuesOf } from '../../../detections/trial.ts';
 import { printable } from '../../../errors/escape.ts';
 import { counted } from '../../../report/format-time.ts';
+import { outcomeName } from './line.ts';
 
 interface Fired {
   readonly rule: Rule;
@@ -167,7 +168,7 @@ function stepOf(events: readonly DetectionEvent[]): Step {
   const timeOf = (event: DetectionEvent | undefined): string => new Date(event?.at ?? 0).toISOString().slice(11, 19);
   return {
     time: events.length === 1 ? timeOf(first) : `${timeOf(first)} to ${timeOf(events.at(-1))}`,
-    what: printable(first?.fields['event.code'] ?? '-').replaceAll(':', ' '),
+    what: outcomeName(first?.fields['event.code']),
     host: printable(first?.fields['host.hostname'] ?? '-'),
     files: listed(fileNames(events)),
   };

@@ -1,5 +1,6 @@
 /** One denial on a line of 78 to 110 columns: time, reason, user, file and delay until receipt. Pure. */
 import { printable } from '../../../errors/escape.ts';
+import { outcomes } from '../../../normalize/outcomes.ts';
 import { cut } from '../../../report/text-table.ts';
 
 /** The parts of an event (ECS, docs/formats.md) that the line shows. */
@@ -38,6 +39,13 @@ export function denialLine(denial: Denial, mark = (word: string): string => word
   ].join('  ');
 }
 
+/** `Protected file open denied (UserPayloadNoAccess)`, as docs/formats.md names the outcome. */
+export function outcomeName(code = '-'): string {
+  const outcome = outcomes.find((each) => each.code === code);
+  if (!outcome) return printable(code);
+  return outcome.outcome === 'failure' ? `${outcome.name} (${outcome.resultReason})` : outcome.name;
+}
+
 /** The texts of an event, without control characters. */
 export function eventParts({
   '@timestamp': at,
@@ -48,7 +56,7 @@ export function eventParts({
   const seconds = (Date.parse(event.created) - Date.parse(at)) / 1000;
   return {
     time: at.slice(11, 19),
-    what: printable(event.code ?? '-').replaceAll(':', ' '),
+    what: outcomeName(event.code),
     reason: printable(event.reason ?? 'no reason given'),
     who: printable(user?.email ?? user?.id ?? '-'),
     file: printable(file?.name ?? '-'),

@@ -85,7 +85,8 @@ export class DemoScreen {
   listens(addresses: readonly string[]): void {
     for (const address of addresses) this.say(`Status page: ${address}/`);
     this.say('');
-    this.say('Denials, as they arrive in events.ndjson: time, reason, user, file, delay');
+    const what = this.#alerts ? 'Alerts, and denials as they arrive' : 'Denials, as they arrive';
+    this.say(`${what} in events.ndjson: time, reason, user, file, delay`);
   }
 
   /** Follows the file and the ledger until stopped. */
@@ -142,6 +143,8 @@ export class DemoScreen {
     this.say('');
     this.#wrap(`Ended. The files stay in ${this.#directory}: events.ndjson, archive, waybill.log, waybill.yaml, state.`);
     this.#wrap(`Again: waybill archive verify --config ${join(this.#directory, 'waybill.yaml')} --sink archive`);
+    if (this.#alerts)
+      this.#wrap('The rules on your own history: waybill detections try --help; for Kibana, Splunk and Sigma: content/README.md');
     this.say('Next: waybill init elasticsearch|splunk|kafka|syslog|file|archive > waybill.yaml');
   }
 
