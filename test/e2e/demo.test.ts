@@ -10,13 +10,13 @@ const attacks = [
     attack: 'search',
     alerts: [['high', 'open-denied-many-files']],
     /** What the person does, from docs/reference-service.md. */
-    steps: [/Decrypt AccessDenied UserPayloadNoAccess, WIN-\w+: (?:[\w .]+, ){4}/],
+    steps: [/Protected file open denied \(UserPayloadNoAccess\), WIN-\w+: (?:[\w .]+, ){4}/],
     next: /^ {2}Next: {2}\S/m,
   },
   {
     attack: 'harvest',
     alerts: [['high', 'opened-many']],
-    steps: [/Decrypt AccessGranted Success, WIN-\w+: .* and \d+ more/],
+    steps: [/Protected file open allowed, WIN-\w+: .* and \d+ more/],
     next: /^ {2}Next: {2}\S/m,
   },
   {
@@ -25,7 +25,7 @@ const attacks = [
       ['high', 'control-changed-then-opened'],
       ['medium', 'access-window-changed-many'],
     ],
-    steps: [/Audit AccessWindow Changed, WIN-\w+: .* and \d+ more/, /Decrypt AccessGranted Success, WIN-\w+: /],
+    steps: [/Access window changed, WIN-\w+: .* and \d+ more/, /Protected file open allowed, WIN-\w+: /],
     next: /^ {2}Next: {2}Ask the owner of the file/m,
   },
 ] as const;
