@@ -27,8 +27,11 @@ test('an archive that is replaced by an older copy stops its sink, and counts as
     const ledger = async (): Promise<number> => (await place.waybill('ledger')).code ?? -1;
     expect(await ledger()).toBe(0);
 
+    // A commit between the two would find no directory.
+    daemon.signal('SIGSTOP');
     renameSync(place.path('archive'), right);
     renameSync(older, place.path('archive'));
+    daemon.signal('SIGCONT');
     await service.set({ rate: 20 });
     const blocked = await daemon.logged('sink.delivery_blocked', patience);
     const message = expect.stringMatching(/"checkpoints\/\d{10}": it is missing; the archive was replaced while the daemon runs/) as string;
