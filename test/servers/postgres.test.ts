@@ -439,10 +439,12 @@ describe.skipIf(postgresMissing !== undefined)('PostgreSQL', () => {
       try {
         await expect.poll(found, { timeout: 10_000 }).toEqual([expect.stringMatching(expected)]);
       } finally {
-        await pool.query(`SET default_transaction_read_only = off; ALTER SYSTEM RESET ${name}`).catch(() => undefined);
         await pool.query(`ALTER SYSTEM RESET ${name}`);
         await pool.query('SELECT pg_reload_conf()');
       }
+      // Each connection reads its settings anew some time after the reload.
+      const shown = async (): Promise<unknown> => (await pool.query<Record<string, string>>(`SHOW ${name}`)).rows[0]?.[name];
+      await expect.poll(shown, { timeout: 10_000 }).not.toBe(value.replaceAll("'", ''));
     }
     await pool.query('CREATE ROLE outsider LOGIN');
     const outsider = openPool({ connectionString: server.url.replace('postgres@', 'outsider@') }, 10_000);
