@@ -19,7 +19,7 @@ export async function currentSnapshot(values: StateValues & AdminValues, io: Io)
     : localSnapshot(await settingsFor(values, io));
 }
 
-/** From the daemon that runs on this state, else from the state. Of a fleet: what its members last wrote to the database. */
+/** The snapshot of the daemon that runs on this state, else one from the state. For a fleet: what its members last wrote to the database. */
 export async function localSnapshot(known: KnownSettings): Promise<Snapshot> {
   const { settings } = known;
   if (settings.fleet) return snapshotOfFleet(settings);

@@ -27,7 +27,7 @@ export type StatePlace = Pick<StateSettings, 'dataDir' | 'fleet' | 'tls'>;
 
 interface OpenState {
   readonly db: ReturnType<typeof openReadOnly>;
-  /** Of a fleet. */
+  /** The shard, in a fleet. */
   readonly shard?: number;
 }
 

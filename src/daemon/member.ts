@@ -46,9 +46,9 @@ export class FleetMember implements AsyncDisposable {
   readonly #meters: Meters;
   readonly #pool: Pool;
   readonly #lock: Disposable;
-  /** By shard that this process owns, what it last wrote of it. */
+  /** For each shard that this process owns: the status that it last published. */
   readonly #own = new Map<number, Snapshot>();
-  /** By shard that this process owns: its open journal with its loops. */
+  /** For each shard that this process owns: its open journal and its loops. */
   readonly #open = new Map<number, OpenParts>();
   #config: Config;
   #places: Places = new Map();
@@ -99,7 +99,7 @@ export class FleetMember implements AsyncDisposable {
     await Promise.all(changed);
   }
 
-  /** All members and shards. While the database is away: what it said last. */
+  /** The status of all members and shards. While the database is unreachable, the last one that it returned. */
   async snapshot(): Promise<Snapshot | undefined> {
     try {
       return (this.#last = await fleetStatus(this.#pool, this.#facts()));
@@ -226,7 +226,7 @@ async function runShard(shard: Shard, parts: ShardParts, signal: AbortSignal): P
         const began = clock.monotonic();
         const status = statusOf(journal, running);
         const ms = clock.monotonic() - began;
-        // What nobody can lose any more.
+        // A status must show only what the database has.
         await journal.settled();
         own.set(taken.shard, status.snapshot);
         await publish(pool, taken, status).catch(unlessAway);

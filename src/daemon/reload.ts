@@ -9,7 +9,7 @@ import type { ConfigSource } from '../config/config-file.ts';
 import type { Running } from './running.ts';
 import { changesBetween, isEmpty, type Changes } from '../config/changes.ts';
 
-/** What runs with a configuration: the loops of one journal, or those of each shard that a member owns. */
+/** The loops that a configuration controls: for one journal, or for each shard that a member owns. */
 export interface Reloadable extends Pick<Running, 'config' | 'change'> {
   readonly journals: readonly Journal[];
 }

@@ -219,7 +219,7 @@ function sequences({ group, window, steps, across }: DetectionOf<'sequence'>, ev
   );
 }
 
-/** The steps in order, each later than the step before it. Of the paths to a last step, the one that began latest. */
+/** The steps in order, each later than the step before it. For each last step it returns the path that began latest. */
 function paths(
   events: readonly DetectionEvent[],
   window: number,
@@ -311,7 +311,7 @@ function silences(events: readonly DetectionEvent[], window: number, now: number
   });
 }
 
-/** Joins firings of a group: one that comes within the suppression after the first one belongs to its alert. */
+/** Joins the firings of a group to alerts. An alert begins with a firing, and contains all others within the suppression period after it. */
 function suppressed(fired: Firing[], suppression: number): readonly Alert[] {
   const open = new Map<string, Joined>();
   const all: Joined[] = [];

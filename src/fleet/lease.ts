@@ -84,7 +84,7 @@ export async function firstLost(pool: Pool, { shard, epoch, lease, commits }: Ta
     (SELECT commits FROM waybill.takes WHERE shard = $1 AND epoch > $2 ORDER BY epoch LIMIT 1) AS next, commits FROM waybill.journals WHERE shard = $1`;
   const { rows } = await asked(() => pool.query<{ own: number; next: number | null; commits: number }>(sql, [shard, epoch, lease]));
   const [found] = rows;
-  // Of the commits of this lease, a database that does not know the lease has none.
+  // A database that does not know this lease has none of its commits.
   const kept = found?.own === 1 ? (found.next ?? found.commits) : Math.min(commits, found?.commits ?? 0);
   return kept < last ? kept + 1 : undefined;
 }

@@ -1,5 +1,5 @@
 /**
- * A process of a fleet. It takes its part of the shards, renews their leases, takes over those of a member that died, and gives its own up
+ * A process of a fleet. It takes its part of the shards, renews their leases, takes over the shards of a dead member, and gives up its own
  * when it stops or another member has fewer.
  */
 import { codeOf } from '../errors/errors.ts';

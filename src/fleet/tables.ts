@@ -1,4 +1,4 @@
-/** The tables of a fleet in PostgreSQL. Those of a state are derived from its SQLite schema, so that the two cannot differ. */
+/** The tables of a fleet in PostgreSQL. The tables of the state are derived from the SQLite schema, so that the two schemas cannot differ. */
 import Database from 'better-sqlite3';
 import { tablesOf, type Table } from '../journal/replica/capture.ts';
 import type { ElementType } from './arrays.ts';

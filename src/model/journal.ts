@@ -283,7 +283,7 @@ export interface ReplayProgress extends ReplayRange {
  */
 export interface DeliverJournal {
   readonly id: string;
-  /** Of a shard: resolves while no other process can own it. Undefined: at once. */
+  /** For a shard: resolves while no other process can own it. Undefined: resolved at once. */
   owned?(signal: AbortSignal): Promise<void> | undefined;
   /** The entries after `after`, in order, up to a limit; at least one if one exists. */
   read(after: number, limit: Limit): Promise<readonly Entry[]>;

@@ -151,7 +151,7 @@ function doubtOf(sent: Tree, cosigned: Tree): string | undefined {
     return `has ${sent.size} lines, but no proof that they extend the ${cosigned.size} that were cosigned: the request is wrong, or the archive has two histories`;
   return equal(sent.root, cosigned.root)
     ? undefined
-    : `has two histories: the ${sent.size} lines have another root than those that were cosigned`;
+    : `has two histories: the root of its ${sent.size} lines differs from the root that was cosigned`;
 }
 
 /** Every tree extends the tree without leaves. */

@@ -1,6 +1,6 @@
 /**
  * The large columns of a working copy. A take-over leaves them in the database, so that it takes seconds for a journal of any size: they are
- * empty in the copy until they are needed. No such value is empty in a journal. The rows never change, so a fetched value is right for ever.
+ * empty in the copy until they are needed. A journal never stores an empty value in these columns, so empty means absent. The rows never change, so a fetched value stays valid.
  */
 import type { Database, Statement } from 'better-sqlite3';
 import { kindLedger } from '../segment.ts';

@@ -26,7 +26,7 @@ export interface Table {
 const local = 'owner';
 const mostKeys = 3;
 
-/** All tables of the state but the one that belongs to the file, by name. */
+/** All tables of the state, sorted by name, except the table that describes the file. */
 export function tablesOf(db: Database): Table[] {
   const names = db
     .prepare<[string], { name: string }>(

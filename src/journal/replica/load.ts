@@ -4,7 +4,7 @@ import { schemaOfState } from '../schema.ts';
 import { tablesOf } from './capture.ts';
 import type { ShardDatabase } from './shard-database.ts';
 
-/** Replaces the rows of `db`, a new state, by those of the database. @returns false if the database has no journal: `db` is unchanged */
+/** Replaces the rows of `db`, a new state, with the rows of the database. @returns false if the database has no journal: `db` is unchanged */
 export async function loadRows(db: Database.Database, database: Pick<ShardDatabase, 'load'>): Promise<boolean> {
   const tables = new Map(tablesOf(db).map((table) => [table.name, table]));
   let isLoaded = false;

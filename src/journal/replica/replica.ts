@@ -25,7 +25,7 @@ const repairableRows = 100_000;
 /** A row of which the database may lose the last change. */
 interface Recent {
   readonly row: Pick<Change, 'table' | 'key'>;
-  /** Of the last commit that contained it. */
+  /** The number of the last commit that contained this row. */
   readonly number: number;
   readonly sentAt: number;
 }
@@ -44,13 +44,13 @@ export class Replica {
   readonly #closing = new AbortController();
   /** Changes of the next commit by row: a later change of a row replaces an earlier one. */
   #pending = new Map<string, Change>();
-  /** The rows of the last commits, in the order of these. */
+  /** The rows of the last commits, in commit order. */
   readonly #recent = new Map<string, Recent>();
-  /** The last commit of whose rows one is not in `#recent`. */
+  /** The newest commit of which `#recent` lacks a row. */
   #forgotten: number;
   /** The number of the last commit that the database has. */
   #commits: number;
-  /** The transactions of the working copy since the take-over, and those that the database has. */
+  /** The number of transactions in the working copy since the take-over, and how many of them the database has committed. */
   #transactions = 0;
   #committed = 0;
   #waiting: Waiting[] = [];
@@ -176,7 +176,7 @@ export class Replica {
     return found.commits;
   }
 
-  /** Notes the rows of a commit, and forgets those of old ones. */
+  /** Remembers the rows of a commit, and forgets the rows of old commits. */
   #remember(changes: ReadonlyMap<string, Pick<Change, 'table' | 'key'>>, number: number): void {
     const sentAt = this.#clock.monotonic();
     for (const [id, { table, key }] of changes) {
@@ -190,11 +190,11 @@ export class Replica {
     }
   }
 
-  /** The database lost the commits after `found`. The rows as they are now are those of a whole transaction, because what waits is among them. */
+  /** The database lost the commits after `found`. The current rows are a whole transaction, because they include the changes that wait for a commit. */
   #repair(found: number, number: number): Commit {
     const message = `the database has ${found} commits of the shard, but had carried out ${this.#commits}`;
     if (found < this.#forgotten || found >= number)
-      throw new WaybillError('database_rolled_back', `${message}; it is too late to write the rows of the others again`);
+      throw new WaybillError('database_rolled_back', `${message}; the lost rows are no longer all known, so they cannot be written again`);
     // mutant: repair-waiting
     this.#remember(this.#pending, number);
     const rows = [...this.#recent.values()].map(({ row }) => row);

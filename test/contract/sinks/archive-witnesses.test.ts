@@ -187,7 +187,7 @@ describe('a witness refuses', () => {
     expect(witness.stderr()).toBe('');
     const other = signNote(`${origin}\n${size}\n${Buffer.alloc(32).toString('base64')}\n`, [signerOf(origin, keyFrom(1))]);
     expect(await ask(other, size)).toBe(422);
-    expect(witness.stderr()).toMatch(/^refused: "waybill\/.*" has two histories: the 301 lines have another root .*\u2014 waybill/);
+    expect(witness.stderr()).toMatch(/^refused: "waybill\/.*" has two histories: the root of its 301 lines differs .*\u2014 waybill/);
   });
 
   test('an archive whose key it does not know', async ({ skip }) => {

@@ -39,7 +39,7 @@ export interface Opened {
 /** With WAYBILL_TEST_SHARD each journal is the working copy of a shard, on a model of its database. */
 const isShard = process.env['WAYBILL_TEST_SHARD'] !== undefined;
 /** Directories whose file a test may have changed itself. */
-const besides = new Set<string>();
+const changedByTest = new Set<string>();
 /** The model of each directory: a journal that is opened again in it takes the shard over. */
 const models = new Map<string, ModelDatabase>();
 
@@ -86,7 +86,7 @@ export async function opened(options: Partial<JournalOptions> & { clock?: Virtua
         if (codeOf(thrown) === undefined) throw thrown;
       }
       // What a test changed beside the journal, through another connection, is no change of the journal.
-      if (!besides.has(directory)) expect(contentOf(model.rows)).toEqual(contentOfCopy(journal.db, model.rows));
+      if (!changedByTest.has(directory)) expect(contentOf(model.rows)).toEqual(contentOfCopy(journal.db, model.rows));
     }
     await journal[Symbol.asyncDispose]();
   };
@@ -97,7 +97,7 @@ export async function opened(options: Partial<JournalOptions> & { clock?: Virtua
 
 export function beside(directory: string, readonly = false): Database.Database {
   const db = new Database(join(directory, 'waybill.db'), { readonly });
-  if (!readonly) besides.add(directory);
+  if (!readonly) changedByTest.add(directory);
   onTestFinished(() => {
     db.close();
   });

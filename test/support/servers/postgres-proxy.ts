@@ -10,7 +10,7 @@ type Fault = 'answer lost' | 'late' | 'cut';
 export class PostgresProxy implements AsyncDisposable {
   /** How often each fault happened. */
   readonly counts: Record<Fault, number> = { 'answer lost': 0, late: 0, cut: 0 };
-  /** The part of the commits that lose their answer, and of those that come late; and of all other packets that end their connection. */
+  /** The share of commits whose answer is lost, the share of commits that arrive late, and the share of other packets that end their connection. */
   rate = 0;
   readonly #server: Server;
   readonly #target: number;

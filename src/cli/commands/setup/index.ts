@@ -35,7 +35,7 @@ WAYBILL_SETUP_USERNAME and WAYBILL_SETUP_PASSWORD, instead of the credentials of
 next rollover on. Elasticsearch deletes nothing unless --retention is given.
 
 setup postgres uses the database and the user of WAYBILL_SETUP_DATABASE, an address with the password of a user that may create a schema, or
-those of "fleet". It may be repeated, and changes no row.
+the database and the user of "fleet". You can repeat it: it changes no row.
 
 setup kibana imports the data view, saved searches, dashboards and detection rules of content/kibana, with the same variables. A sink with
 "ledger: true" also gets the dashboard and the rules on ledger events. The rules are disabled unless --enable names them. A rule that exists is
