@@ -19,7 +19,9 @@ import { createTopic } from '../support/servers/kafka-admin.ts';
 import { KafkaBroker, kafkaMissing } from '../support/servers/kafka-broker.ts';
 import { PostgresProxy } from '../support/servers/postgres-proxy.ts';
 import { Postgres, postgresMissing } from '../support/servers/postgres.ts';
+import { notAsked } from '../support/servers/programs.ts';
 
+const missing = notAsked() ?? postgresMissing ?? kafkaMissing('4.4.0');
 const shards = 6;
 const sourceCount = 6;
 const leaseMs = 5_000;
@@ -69,11 +71,10 @@ class Members {
   }
 }
 
-describe.skipIf(postgresMissing !== undefined)('a fleet of three members', () => {
+describe('a fleet of three members', () => {
   // promise: Kills of members and of the database of a fleet: each record of each source arrives, and each shard is whole.
-  test('keeps every record while members and the database are killed and stopped', { timeout: 400_000 + rounds * 60_000 }, (context) => {
-    const missing = kafkaMissing('4.4.0');
-    context.skip(missing !== undefined, missing);
+  test('keeps every record while members and the database are killed and stopped', { timeout: 400_000 + rounds * 60_000 }, ({ skip }) => {
+    if (missing !== undefined) return skip(missing);
     return inPlace('fleet', async (place) => {
       await using server = await Postgres.start();
       await using proxy = await PostgresProxy.start(Number(new URL(server.url).port), place.chance);
@@ -181,8 +182,9 @@ describe.skipIf(postgresMissing !== undefined)('a fleet of three members', () =>
   });
 
   // promise: Any member shows all shards of a fleet; reports need no member, and operations reach the owner of a shard.
-  test('shows all shards from any member and without one, and carries out operations at their owners', { timeout: 240_000 }, () =>
-    inPlace('fleet-status', async (place) => {
+  test('shows all shards from any member and without one, and carries out operations at their owners', { timeout: 240_000 }, ({ skip }) => {
+    if (missing !== undefined) return skip(missing);
+    return inPlace('fleet-status', async (place) => {
       await using server = await Postgres.start();
       const pool = openPool({ connectionString: server.url }, 10_000);
       await pool.query('CREATE ROLE member LOGIN; CREATE ROLE reader LOGIN');
@@ -211,8 +213,8 @@ describe.skipIf(postgresMissing !== undefined)('a fleet of three members', () =>
       };
       const read = async <Value>(...args: string[]): Promise<Value> =>
         JSON.parse(await run(...args, '--json', '--config', place.path('reader.yaml'))) as Value;
-      const missing = await place.waybill('status', '--config', place.path('reader.yaml'));
-      expect(missing.stderr).toContain('waybill setup postgres');
+      const before = await place.waybill('status', '--config', place.path('reader.yaml'));
+      expect(before.stderr).toContain('waybill setup postgres');
       const setup = [
         'setup',
         'postgres',
@@ -321,6 +323,6 @@ describe.skipIf(postgresMissing !== undefined)('a fleet of three members', () =>
       const { sources: listed } = await read<{ sources: { id: string }[] }>('sources', 'list');
       expect(listed.map(({ id }) => id).toSorted()).toEqual(ids);
       await pool.end();
-    }),
-  );
+    });
+  });
 });

@@ -28,25 +28,30 @@ import { pageOf, proven, source, span } from '../support/journal/opening.ts';
 import { base, collected, hour, second } from '../support/records.ts';
 import { noting } from '../support/telemetry/written-events.ts';
 import { Postgres, postgresMissing } from '../support/servers/postgres.ts';
+import { notAsked } from '../support/servers/programs.ts';
 
+const missing = notAsked() ?? postgresMissing;
 const leaseMs = 60_000;
 const shards = 8;
 
-describe.skipIf(postgresMissing !== undefined)('PostgreSQL', () => {
+describe('PostgreSQL', () => {
   let server: Postgres;
   let pool: pg.Pool;
 
   beforeAll(async () => {
+    if (missing !== undefined) return;
     server = await Postgres.start();
     pool = openPool({ connectionString: server.url }, 10_000);
     for (const statement of setupStatements(shards)) await pool.query(statement);
   });
   afterAll(async () => {
+    if (missing !== undefined) return;
     await pool.end();
     await server[Symbol.asyncDispose]();
   });
 
-  beforeEach(async () => {
+  beforeEach(async ({ skip }) => {
+    skip(missing !== undefined, missing);
     await pool.query('UPDATE waybill.journals SET lease = NULL, owner = NULL, expires = NULL');
     const states = Object.keys(contentOf(new ModelDatabase().rows)).map((name) => `waybill.${name}`);
     await pool.query(`TRUNCATE waybill.members, waybill.takes, waybill.statuses, waybill.requests, ${states.join(', ')}`);
@@ -396,6 +401,25 @@ describe.skipIf(postgresMissing !== undefined)('PostgreSQL', () => {
         INSERT INTO waybill.takes (shard, epoch, owner, lease, commits) SELECT shard, epoch + 1, owner, lease, commits FROM waybill.journals WHERE shard = 2; COMMIT`);
       await until(() => one.events.filter((event) => /lost|rolled/.test(event)).length >= 2);
       expect(one.events.filter((event) => /lost|rolled|failed/.test(event)).toSorted()).toEqual(['shard.lost', 'shard.rolled_back']);
+    });
+
+    test('a shard whose state cannot be opened ends alone, and is taken again when the state is whole', async () => {
+      const first = member('first');
+      const ended = run(first);
+      await until(() => heldBy(first).length === shards);
+      await until(async () => (await pool.query('SELECT FROM waybill.head')).rowCount === shards);
+      first.stop.abort();
+      await ended;
+      const { rows } = await pool.query<{ head: unknown }>('DELETE FROM waybill.head WHERE shard = 3 RETURNING to_jsonb(head) AS head');
+      const second = member('second');
+      void run(second);
+      await until(() => second.events.includes('shard.failed'));
+      await until(() => heldBy(second).length >= shards - 1);
+      expect(heldBy(second)).toEqual(expect.arrayContaining(all.filter((shard) => shard !== 3)));
+      await pool.query('INSERT INTO waybill.head SELECT * FROM jsonb_populate_record(NULL::waybill.head, $1)', [rows[0]?.head]);
+      const taken = (): number => second.events.filter((event) => event === 'shard.taken').length;
+      const failed = (): number => second.events.filter((event) => event === 'shard.failed').length;
+      await until(() => heldBy(second).length === shards && taken() - failed() === shards);
     });
 
     test('a source has one shard for all members, and keeps it', async () => {
