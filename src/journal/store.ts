@@ -41,7 +41,7 @@ export class Store {
     this.replica = replica;
     this.#diskBudget = diskBudgetOf(maxSize);
     // An existing larger file keeps its size.
-    this.#filePages = db.pragma('max_page_count', { simple: true }) as number;
+    this.#filePages = replica ? this.#diskBudget.filePages : (db.pragma('max_page_count', { simple: true }) as number);
     this.#ownerEpoch = db.prepare<[], { epoch: number }>('SELECT epoch FROM owner WHERE one = 1');
     // One statement: each takes and releases the locks of a read.
     this.#pages = db.prepare<[], { used: number }>(

@@ -1,7 +1,8 @@
 /** The working copy of a shard: what reaches the database, in which order, and when a promise of the journal resolves. */
+import { randomBytes } from 'node:crypto';
 import { setImmediate } from 'node:timers/promises';
 import { expect, test } from 'vitest';
-import { WaybillError } from '../../../src/errors/errors.ts';
+import { codeOf, WaybillError } from '../../../src/errors/errors.ts';
 import { Journal } from '../../../src/journal/journal.ts';
 import type { Commit, ShardDatabase } from '../../../src/journal/replica/shard-database.ts';
 import { contentOf, contentOfCopy, ModelDatabase } from '../../support/journal/model-database.ts';
@@ -14,14 +15,18 @@ const noSignal = new AbortController().signal;
 const unreachable = (): WaybillError => new WaybillError('database_unreachable', 'the connection was reset');
 
 /** A journal on the model. `commit` replaces how a commit reaches it. */
-async function shard(model: ModelDatabase, commit?: (commit: Commit, send: (commit: Commit) => boolean) => Promise<boolean>) {
+async function shard(
+  model: ModelDatabase,
+  commit?: (commit: Commit, send: (commit: Commit) => boolean) => Promise<boolean>,
+  maxSize = 2 ** 30,
+) {
   const clock = new VirtualClock(base / 1000);
   const taken = model.take();
   const send = (given: Commit): boolean => model.carryOut(given);
   const database: ShardDatabase = commit ? { ...taken, commit: (given) => commit(given, send) } : taken;
   const options = {
     directory: temporary(),
-    maxSize: 2 ** 30,
+    maxSize,
     retention: 1e9,
     version: '0.1.0',
     expectState: false,
@@ -95,6 +100,26 @@ test('a commit whose answer is lost is sent again with the same content, and cou
     expect(sent.filter((each) => each.number === number)).toEqual(Array(3).fill(sent.find((each) => each.number === number)));
   expect(contentOf(model.rows)).toEqual(contentOf(journal.db));
   await journal[Symbol.asyncDispose]();
+});
+
+test('a copy can fetch more than a full journal', async () => {
+  const model = new ModelDatabase();
+  const texts: string[] = [];
+  for (let owner = 0; owner < 3; owner += 1) {
+    const { journal } = await shard(model, undefined, 2 ** 18);
+    for (let isFull = false; !isFull;) {
+      const record = collected(texts.length, base + texts.length * second, { noise: randomBytes(3_000).toString('hex') });
+      isFull = await journal.append(pageOf([record])).then(
+        () => texts.push(record.text) < 0,
+        (thrown: unknown) => codeOf(thrown) === 'journal_full',
+      );
+    }
+    const found: unknown[] = [];
+    for (let after = 0; after < texts.length; after = found.length)
+      found.push(...(await journal.read(after, { records: 5, bytes: 1e6 })).map(({ text }) => text));
+    expect(found).toEqual(texts);
+    await journal[Symbol.asyncDispose]();
+  }
 });
 
 test('a commit that arrives after later ones changes nothing', async () => {
