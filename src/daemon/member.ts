@@ -12,6 +12,7 @@ import { shardsOf } from '../fleet/placements.ts';
 import type { FleetSettings } from '../fleet/settings.ts';
 import type { Shard } from '../fleet/shard.ts';
 import type { Meters } from '../model/telemetry.ts';
+import type { Clock } from '../model/time.ts';
 import { changesBetween, type Changes } from '../config/changes.ts';
 import { reportSettings } from '../config/report-settings.ts';
 import { serveRequests } from '../fleet/requests.ts';
@@ -220,19 +221,11 @@ async function runShard(shard: Shard, parts: ShardParts, signal: AbortSignal): P
     running.start();
     const sources = (): string[] => running.config.sources.map(({ id }) => id);
     tasks.start('journal', (stop) => maintainJournal(journal, sources, clock, log.child('journal'), stop));
-    tasks.start('status', async (stop) => {
-      for (;;) {
-        await clock.sleep(firstStatusMs, stop);
-        const began = clock.monotonic();
-        const status = statusOf(journal, running);
-        const ms = clock.monotonic() - began;
-        // A status must show only what the database has.
-        await journal.settled();
-        own.set(taken.shard, status.snapshot);
-        await publish(pool, taken, status).catch(unlessAway);
-        await clock.sleep(Math.max(statusMs - firstStatusMs, ms * statusShare), stop);
-      }
-    });
+    const show = async (status: ShardStatus): Promise<void> => {
+      own.set(taken.shard, status.snapshot);
+      await publish(pool, taken, status).catch(unlessAway);
+    };
+    tasks.start('status', (stop) => showStatus(journal, () => statusOf(journal, running), show, clock, stop));
     tasks.start('requests', (stop) => serveRequests(pool, taken, (request) => running.operate(request), clock, stop));
     return await tasks.ended(() => running.config.shutdownTimeout);
   } finally {
@@ -242,6 +235,26 @@ async function runShard(shard: Shard, parts: ShardParts, signal: AbortSignal): P
       own.delete(taken.shard);
     }
     rmSync(dataDir, { recursive: true, force: true });
+  }
+}
+
+/** Shows the status of a shard again and again, each time only what the database has. */
+export async function showStatus<Status>(
+  journal: Journal,
+  statusOf: () => Status,
+  show: (status: Status) => Promise<void>,
+  clock: Clock,
+  stop: AbortSignal,
+): Promise<never> {
+  for (;;) {
+    await clock.sleep(firstStatusMs, stop);
+    const began = clock.monotonic();
+    const status = statusOf();
+    const ms = clock.monotonic() - began;
+    // mutant: settled-status
+    await journal.settled();
+    await show(status);
+    await clock.sleep(Math.max(statusMs - firstStatusMs, ms * statusShare), stop);
   }
 }
 

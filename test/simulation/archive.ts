@@ -20,6 +20,11 @@ interface ArchivingLife {
   fault(message: string): void;
 }
 
+interface Writer {
+  readonly life: ArchivingLife;
+  readonly sent: Map<number, Message>;
+}
+
 /** The fields of a line under a checkpoint that the model compares. */
 interface CommittedLine {
   readonly kind: string;
@@ -45,8 +50,6 @@ export class SimulatedArchive {
   readonly #files = new Map<string, Buffer>();
   readonly #chance: Chance;
   readonly #took: (message: Message) => void;
-  /** Messages sent but not yet committed by a checkpoint, by sequence number. */
-  readonly #sent = new Map<number, Message>();
 
   /** @param took  called for each message when a checkpoint commits it */
   constructor(chance: Chance, took: (message: Message) => void) {
@@ -56,14 +59,16 @@ export class SimulatedArchive {
 
   async open(id: string, filtered: boolean, life: ArchivingLife, resumePoint: ResumePoint): Promise<Sink> {
     const random = (bytes: number): Uint8Array => Uint8Array.from({ length: bytes }, () => this.#chance.whole(0, 255));
-    const target = { name: 'a store in memory', store: this.#storeOf(life), key, random, codec };
+    // Messages sent but not yet committed by a checkpoint, by sequence number.
+    const sent = new Map<number, Message>();
+    const target = { name: 'a store in memory', store: this.#storeOf({ life, sent }), key, random, codec };
     const sink = await ArchiveSink.open(target, { id, clock: life.clock, log: { write: () => undefined }, filtered }, resumePoint);
     return {
       position: () => sink.position(),
       send: (batch: Batch, signal: AbortSignal) => {
-        this.#sent.clear();
+        sent.clear();
         // The caller reuses the memory of a batch.
-        for (const message of batch.messages) this.#sent.set(message.seq, { ...message, bytes: Buffer.from(message.bytes) });
+        for (const message of batch.messages) sent.set(message.seq, { ...message, bytes: Buffer.from(message.bytes) });
         return sink.send(batch, signal);
       },
       [Symbol.asyncDispose]: () => sink[Symbol.asyncDispose](),
@@ -78,9 +83,10 @@ export class SimulatedArchive {
     return verifyArchive(this.#storeOf(undefined), verifier ? [verifier] : []);
   }
 
-  /** @param life  undefined: open for reading */
-  #storeOf(life: ArchivingLife | undefined): WritableArchiveStore {
+  /** @param writer  undefined: open for reading */
+  #storeOf(writer: Writer | undefined): WritableArchiveStore {
     const files = this.#files;
+    const life = writer?.life;
     return {
       read: (path) => Promise.resolve(files.get(path)),
       async *list(folder) {
@@ -91,7 +97,7 @@ export class SimulatedArchive {
         const found = files.get(path);
         if (found !== undefined) return found.equals(bytes);
         files.set(path, Buffer.from(bytes));
-        if (path.startsWith('checkpoints/')) this.#commit(path, life);
+        if (path.startsWith('checkpoints/')) this.#commit(path, writer);
         await life?.effect(`archive ${path.startsWith('checkpoints/') ? 'took' : 'has a segment'}`);
         return true;
       },
@@ -108,7 +114,7 @@ export class SimulatedArchive {
    * Reads the lines between the last two checkpoints without the code under test, and compares them
    * with the messages sent.
    */
-  #commit(path: string, life: ArchivingLife | undefined): void {
+  #commit(path: string, { life, sent }: Partial<Writer> = {}): void {
     const number = Number(path.slice('checkpoints/'.length));
     const sizeAt = (at: number): number =>
       at === 0
@@ -128,12 +134,12 @@ export class SimulatedArchive {
     if (position.kind !== 'position') life?.fault(`${path} commits no position`);
     for (const text of lines) {
       const line = JSON.parse(text) as CommittedLine;
-      const message = this.#sent.get(line.seq);
-      this.#sent.delete(line.seq);
+      const message = sent?.get(line.seq);
+      sent?.delete(line.seq);
       if (!message || !isOf(message, line, text)) life?.fault(`${path} commits a line that was not sent: ${text.slice(0, 200)}`);
       else this.#took(message);
     }
-    if (this.#sent.size > 0) life?.fault(`${path} lacks ${this.#sent.size} entries of its batch`);
+    if (sent && sent.size > 0) life?.fault(`${path} lacks ${sent.size} entries of its batch`);
   }
 }
 

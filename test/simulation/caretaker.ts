@@ -76,11 +76,11 @@ export class Caretaker {
   }
 
   async #attempt(life: Life, what: () => Promise<void>): Promise<void> {
-    if (life.isDead) return;
+    if (life.isOver()) return;
     try {
       await what();
     } catch (thrown) {
-      if (this.#life()?.isDead === false && !usual.has(codeOf(thrown))) this.#oracle.fault(`caretaker: ${messageOf(thrown)}`);
+      if (this.#life() === life && !life.isOver() && !usual.has(codeOf(thrown))) this.#oracle.fault(`caretaker: ${messageOf(thrown)}`);
     }
   }
 
@@ -104,7 +104,9 @@ export class Caretaker {
       return;
     }
     const uid = await uidOf(life, id, seq);
-    if (uid !== undefined && this.#chance.is(0.7)) receiver.pardoned.add(uid);
+    // An earlier visit that waited may have discarded it meanwhile.
+    if (uid === undefined || life.journal?.deadLetters.stored(id).includes(seq) !== true) return;
+    if (this.#chance.is(0.7)) receiver.pardoned.add(uid);
     await this.#retry(life, id, seq);
   }
 

@@ -80,14 +80,13 @@ export class Place {
    * checkpoint moved to the database file. With a database, its rows are the state.
    */
   copy(from: string, powerCut?: { readonly synchronous: number; readonly torn: Uint8Array }, database?: ModelDatabase): string {
-    const to = this.fresh();
-    mkdirSync(to, { mode: 0o700 });
     if (database) {
       // Only an owner that lives can repair a loss: else the server with the lost commits comes back first.
       database.restore();
-      writeFileSync(join(to, 'waybill.db'), database.rows.serialize());
-      return to;
+      return this.serialized(database.rows);
     }
+    const to = this.fresh();
+    mkdirSync(to, { mode: 0o700 });
     if (!existsSync(join(from, 'waybill.db'))) return to;
     copyFileSync(join(from, 'waybill.db'), join(to, 'waybill.db'));
     const isKept = existsSync(join(from, 'waybill.db-wal')) && (!powerCut || powerCut.synchronous >= 2);
@@ -97,6 +96,14 @@ export class Place {
       // A power cut may leave a torn write at the end of the WAL.
       if (powerCut) appendFileSync(wal, powerCut.torn);
     }
+    return to;
+  }
+
+  /** A state with these rows. */
+  serialized(rows: Database.Database): string {
+    const to = this.fresh();
+    mkdirSync(to, { mode: 0o700 });
+    writeFileSync(join(to, 'waybill.db'), rows.serialize());
     return to;
   }
 

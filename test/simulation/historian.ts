@@ -56,18 +56,18 @@ export class Historian {
 
   async #act(what: Act): Promise<void> {
     const life = this.#life();
-    const isThere = life?.journal?.hasSource(source) === true && !life.isDead;
+    const isThere = life?.journal?.hasSource(source) === true && !life.isOver();
     if (what === 'older' && this.#oracle.history().some(({ isDone, isPaused }) => !isDone && !isPaused)) {
       this.#world.after(again, () => void this.#act(what));
       return;
     }
     try {
       if (isThere && !(what === 'pause' && this.#isCalm)) await this.#ask(what, life);
-      if (!isThere || life.isDead) throw new Error('not answered');
+      if (!isThere || life.isOver()) throw new Error('not answered');
       this.#plan.shift();
       this.begin();
     } catch (thrown) {
-      if (isThere && !life.isDead && codeOf(thrown) !== 'journal_full') this.#oracle.fault(`backfill ${what}: ${messageOf(thrown)}`);
+      if (isThere && !life.isOver() && codeOf(thrown) !== 'journal_full') this.#oracle.fault(`backfill ${what}: ${messageOf(thrown)}`);
       this.#world.after(again, () => void this.#act(what));
     }
   }
@@ -83,7 +83,7 @@ export class Historian {
       const span = this.#span(what);
       this.#oracle.mayAdd(span);
       await ask({ operation: 'backfill', from: microsToIso(span.from), to: microsToIso(span.to), rate, sinks });
-      if (!life.isDead) this.#oracle.covers(span);
+      if (!life.isOver()) this.#oracle.covers(span);
       return;
     }
     const open = this.#oracle.history().filter(({ isDone }) => !isDone);

@@ -6,8 +6,8 @@
  */
 import { isDeepStrictEqual } from 'node:util';
 import { contentOf, contentOfCopy } from '../support/journal/model-database.ts';
-import type { ModelDatabase } from '../support/journal/model-database.ts';
 import { UnreliableDatabase } from './unreliable-database.ts';
+import type { FleetDatabase } from './unreliable-database.ts';
 import { uncounted } from '../support/uncounted.ts';
 import type Database from 'better-sqlite3';
 import { z } from 'zod';
@@ -19,6 +19,7 @@ import type { ConfiguredSink, CreatedSink } from '../../src/daemon/open-delivery
 import { codeOf, messageOf, WaybillError } from '../../src/errors/errors.ts';
 import { PollOverlap } from '../../src/collect/poll-overlap.ts';
 import { runSource } from '../../src/daemon/source/run.ts';
+import { showStatus } from '../../src/daemon/member.ts';
 import { LiveStatus } from '../../src/daemon/live-status.ts';
 import { Journal } from '../../src/journal/journal.ts';
 import type { ResumePoint, Sink } from '../../src/model/sink.ts';
@@ -56,6 +57,8 @@ interface Fate {
   readonly fault: (message: string) => void;
   /** No faults any more: everything must be collected and delivered. */
   readonly isCalm: () => boolean;
+  /** The last entry in a commit. */
+  readonly head: () => number;
   /** The owner of a shard has written lost commits again. */
   readonly repaired: () => void;
 }
@@ -69,7 +72,7 @@ interface LifeParts {
   readonly receivers: readonly Receiver[];
   readonly directory: string;
   /** The database of a shard; undefined: the state is a file. */
-  readonly database: ModelDatabase | undefined;
+  readonly database: FleetDatabase | undefined;
   readonly chance: Chance;
   readonly result: Fate;
 }
@@ -94,6 +97,8 @@ export class Life {
   readonly clock: LifeClock;
   readonly directory: string;
   isDead = false;
+  /** Another life has taken the shard: this one still runs, and must end when it notices. */
+  isFormer = false;
   /** Loops are running; until then the life recovers. */
   isRunning = false;
   /** The last page received belongs to a window. */
@@ -107,7 +112,10 @@ export class Life {
   readonly #parts: LifeParts;
   readonly #stop = new AbortController();
   readonly #abandon = new AbortController();
+  /** The turns of the member, which renew the lease until the journal is closed. */
+  readonly #turns = new AbortController();
   #ended: Promise<void> = Promise.resolve();
+  #database: UnreliableDatabase | undefined;
 
   constructor(parts: LifeParts) {
     this.#parts = parts;
@@ -123,9 +131,11 @@ export class Life {
         this.#mayEnd('COMMIT is done', db);
       },
     });
-    this.#ended = this.#run().catch((thrown: unknown) => {
-      if (!this.isDead && !this.#stop.signal.aborted) this.failure = thrown;
-    });
+    this.#ended = this.#run()
+      .catch((thrown: unknown) => {
+        if (!this.isDead && !this.#stop.signal.aborted) this.#lost(thrown);
+      })
+      .finally(() => this.#turns.abort(new Error('the shard is given up')));
   }
 
   fault(message: string): void {
@@ -134,8 +144,35 @@ export class Life {
 
   /** An effect outside of the state. It never returns in a life that is over. */
   async effect(what: string): Promise<void> {
-    if (!this.isDead && !this.#isOver(what)) return;
-    await never();
+    if (this.isDead || this.#isOver(what)) await never();
+    if (this.clock.going) await this.clock.going.then(() => (this.isDead ? never() : undefined));
+  }
+
+  /** Its results are of no interest any more. */
+  isOver(): boolean {
+    return this.isDead || this.isFormer;
+  }
+
+  get isOwner(): boolean {
+    return this.#database?.isOwner ?? true;
+  }
+
+  /** Stops the process, as SIGSTOP does. A commit and requests to sinks may be under way. */
+  stopFor(ms: number): void {
+    this.#database?.leaveBehind(ms);
+    this.clock.stop();
+    this.#parts.world.after(ms, () => this.clock.go());
+  }
+
+  /** Only this process cannot reach the database: it goes on until it needs a commit, or its lease ends. */
+  cutOffFor(ms: number): void {
+    this.#database?.leaveBehind(ms);
+    if (this.#database) this.#database.cutUntil = this.#parts.world.ms + ms;
+  }
+
+  /** Resolves when the loops have ended and the journal is closed. */
+  get ended(): Promise<void> {
+    return this.#ended;
   }
 
   /**
@@ -144,10 +181,14 @@ export class Life {
    */
   ending(): () => boolean {
     let hasEnded = false;
-    this.#stop.abort(new Error('stop'));
-    this.#parts.world.after(1_000, () => this.#abandon.abort(new Error('the shutdown timeout has passed')));
+    this.#end();
     void this.#ended.then(() => (hasEnded = true));
     return () => hasEnded || this.isDead;
+  }
+
+  #end(): void {
+    this.#stop.abort(new Error('stop'));
+    this.#parts.world.after(1_000, () => this.#abandon.abort(new Error('the shutdown timeout has passed')));
   }
 
   /** Releases the resources of the process that ended. */
@@ -191,6 +232,10 @@ export class Life {
     };
     const { quotaPages, retentionMs } = environment.daemon;
     const quota = (quotaPages ?? 250_000) * 4_096;
+    this.#database = this.#parts.database && new UnreliableDatabase(this.#parts.database, this, this.#parts);
+    this.#database?.renew(this.#turns.signal).catch((thrown: unknown) => {
+      if (!this.#turns.signal.aborted) this.#lost(thrown);
+    });
     const journal = await Journal.open(
       {
         directory: this.directory,
@@ -201,7 +246,7 @@ export class Life {
         lockWait: 0,
         // The copy empties everything that it can.
         localSize: 0,
-        database: this.#parts.database && new UnreliableDatabase(this.#parts.database, this, this.#parts),
+        database: this.#database,
       },
       clock,
       stop,
@@ -236,6 +281,17 @@ export class Life {
       ...sinks.map(({ loop }) => loop.run(stop, this.#abandon.signal)),
       tend(),
       examine(),
+      ...(this.#parts.database
+        ? [
+            showStatus(
+              journal,
+              () => journal.head().seq,
+              (seq) => this.#shown(seq),
+              clock,
+              stop,
+            ),
+          ]
+        : []),
     ];
     // Without a source there is no first answer to wait for.
     if (config.sources.length === 0) this.isRunning = true;
@@ -245,20 +301,39 @@ export class Life {
         await each;
       } catch (thrown) {
         if (stop.aborted || this.isDead) return;
-        this.failure ??= thrown;
+        this.#lost(thrown);
       }
     });
     await Promise.all(ends);
-    await this.#compareCopy(journal);
-    await journal[Symbol.asyncDispose]();
+    try {
+      await this.#compareCopy(journal);
+      await journal[Symbol.asyncDispose]();
+    } catch (thrown) {
+      if (!this.isFormer || codeOf(thrown) !== 'lease_lost') throw thrown;
+    }
     this.journal = undefined;
+  }
+
+  /** A former owner ends as a member ends it: see Member in src/fleet. Any other error ends the life as it ends the daemon. */
+  #lost(thrown: unknown): void {
+    if (!this.isFormer || codeOf(thrown) !== 'lease_lost') this.failure ??= thrown;
+    if (this.#stop.signal.aborted || !this.isFormer) return;
+    this.#database?.lease.lose();
+    this.#end();
+  }
+
+  /** A status of the shard shows only entries that the database has. */
+  async #shown(head: number): Promise<void> {
+    if (head > this.#parts.result.head()) this.fault(`a status shows entry ${head}, the database ends at ${this.#parts.result.head()}`);
   }
 
   /** At an orderly end: the working copy has the rows of its database. */
   async #compareCopy(journal: Journal): Promise<void> {
     const { database } = this.#parts;
-    if (!database || this.failure !== undefined) return;
+    if (!database || this.isFormer || this.failure !== undefined) return;
     await journal.flush();
+    // Commits that the database lost since: no later one has found it out.
+    database.restore();
     if (!isDeepStrictEqual(contentOfCopy(journal.db, database.rows), contentOf(database.rows)))
       this.fault('the working copy differs from its database');
   }
@@ -286,7 +361,7 @@ export class Life {
         const asked = `${id === firstSource ? '' : `${id} `}${query.startTime ?? ''}/${query.endTime ?? ''} ${page ?? ''} ${pageSize}`;
         let answer: Page;
         try {
-          answer = service.answer(request, Math.floor(this.clock.now() * 1_000), this.clock.monotonic());
+          answer = service.answer(request, Math.floor(this.clock.now() * 1_000), this.clock.monotonic(), this.isFormer);
         } catch (thrown) {
           world.note(`${asked}: ${codeOf(thrown) ?? ''} ${messageOf(thrown)}`);
           throw thrown;
@@ -306,6 +381,7 @@ export class Life {
     const receiver = this.#parts.receivers.find(({ settings }) => settings.id === sink.id);
     if (!receiver) throw new Error(`no receiver for ${sink.id}`);
     const open = async (_settings: unknown, _context: unknown, resumePoint: ResumePoint, signal: AbortSignal): Promise<Sink> => {
+      if (!this.isOwner) this.fault(`${sink.id} is opened by a process whose lease has ended`);
       await this.effect(`${sink.id} opened`);
       await this.clock.sleep(1, signal);
       return receiver.open(this, () => this.#parts.result.progress(sink.id), resumePoint);

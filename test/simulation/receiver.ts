@@ -27,6 +27,8 @@ interface ReceivingLife {
   readonly clock: LifeClock;
   effect(what: string): Promise<void>;
   fault(message: string): void;
+  /** False: another life has the shard. */
+  readonly isOwner: boolean;
 }
 
 interface Received {
@@ -151,11 +153,13 @@ export class Receiver {
     this.#generation += 1;
     const generation = this.#generation;
     const send = async (batch: Batch, signal: AbortSignal): Promise<DeliveryResult> => {
+      const { isOwner } = life;
+      if (!isOwner) life.fault(`${this.settings.id} is sent a batch by a process whose lease has ended`);
       await life.effect(`${this.settings.id} asked`);
       this.#world.note(`${this.settings.id} ${batch.messages[0]?.seq ?? 0}-${batch.through.seq} ${batch.uncertain ? 'uncertain' : 'sure'}`);
       const { acknowledged: acked } = marks();
       if (batch.through.seq > acked + 10_000) life.fault(`${this.settings.id} was sent entry ${batch.through.seq}, acked is ${acked}`);
-      if (this.#blocked) life.fault(`${this.settings.id} was sent a batch although its position does not fit`);
+      if (this.#blocked && life.isOwner) life.fault(`${this.settings.id} was sent a batch although its position does not fit`);
       const { slow, latencyMs } = this.settings;
       const isSlow = !this.isCalm && this.#chance.is(probability(slow, 0.01, 0.08));
       const outcome = this.#outcome();
@@ -166,7 +170,10 @@ export class Receiver {
         await life.clock.sleep(1e9, signal);
       }
       await life.clock.sleep(this.#chance.distance(latencyMs), signal);
-      if (outcome === 'lost before') throw this.#unknown(batch, acked);
+      // Sent by an owner that was stopped then: it arrives while another life has the shard.
+      if (isOwner && !life.isOwner) this.#allow(batch, acked);
+      const isFenced = this.settings.kind === 'position' && !archived && generation !== this.#generation;
+      if (outcome === 'lost before' || isFenced || (!life.isOwner && this.#storesLateTwice)) throw this.#unknown(batch, acked);
       if (outcome === 'again') throw new WaybillError('sink_unavailable', '429', { retryAfterMs: this.#chance.whole(0, 4) * 1_000 });
       if (outcome === 'blocked') throw new WaybillError('sink_blocked', '401');
       const again = outcome === 'taken' ? this.#wantAgain(batch) : undefined;
@@ -196,7 +203,7 @@ export class Receiver {
       if (dropped > 0) this.#sometimes.count('record that a pipeline drops');
       const isCut = outcome === 'cut' && this.settings.kind !== 'position';
       const result = await archived?.send(batch, signal);
-      if (result) this.kept = batch.through;
+      if (result) this.kept = this.kept && this.kept.seq > batch.through.seq ? this.kept : batch.through;
       else this.#take(batch, generation, life, isCut ? now.slice(0, Math.ceil(now.length / 2)) : now);
       await life.effect(`${this.settings.id} took`);
       if (isCut || outcome === 'lost after') {
@@ -307,11 +314,16 @@ export class Receiver {
     this.allowance += messages.length + [...this.#partly].filter((seq) => seq > acked && !asked.has(seq)).length;
   }
 
+  /**
+   * If a delayed request arrives after the lookup of its outcome, a data stream may store duplicates; only then (docs/guarantees.md).
+   */
+  get #storesLateTwice(): boolean {
+    return this.settings.kind === 'uids' && this.settings.rollovers !== 'off';
+  }
+
   #travel(batch: Batch, generation: number, acked: number): void {
     this.#allow(batch, acked);
-    // If a delayed request arrives during the lookup of its outcome, a data stream may store
-    // duplicates; only then (docs/guarantees.md).
-    if (this.settings.kind === 'uids' && this.settings.rollovers !== 'off') return;
+    if (this.#storesLateTwice) return;
     if (this.settings.refusal === 'whole' && batch.messages.some(({ uid }) => this.refuses(hex(uid)))) return;
     this.#world.after(this.#chance.between(0, 60_000), () => this.#take(batch, generation, undefined, batch.messages));
   }

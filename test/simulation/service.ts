@@ -113,9 +113,9 @@ export class Service {
 
   /**
    * The answer at this moment, or the error that the client would throw. `received`: wall clock in
-   * µs, monotonic clock in ms.
+   * µs, monotonic clock in ms. `isFormer`: the client has lost its journal, so the oracle need not know of this request.
    */
-  answer(request: PageRequest, received: Micros, receivedMonotonic: number): Page {
+  answer(request: PageRequest, received: Micros, receivedMonotonic: number, isFormer = false): Page {
     this.requests += 1;
     if (!this.isCalm) this.#fail(request);
     const { service } = this.#environment;
@@ -132,7 +132,8 @@ export class Service {
     const age = !this.isCalm && this.#chance.is(probability(service.cached, 0.01, 0.08)) ? this.#chance.whole(1, 30) : 0;
     // A cached answer shows an earlier moment.
     const now = this.#world.now - age * 1_000_000;
-    if (query.endTime !== undefined && pageSize > 1 && this.#under?.query === JSON.stringify(query)) this.#surprise(query, now);
+    const isSamePass = !isFormer && this.#under?.query === JSON.stringify(query);
+    if (query.endTime !== undefined && pageSize > 1 && isSamePass) this.#surprise(query, now);
     const matching = this.matching(query, now);
     const served = this.#lies('served') ? matching.slice(0, service.totalCap) : matching;
     if (!this.isCalm && this.#chance.is(probability(service.capChanges, 0.02, 0.1))) this.#changeCap();
@@ -151,10 +152,10 @@ export class Service {
     if (this.isOffZone && matching.length > 0) this.#sometimes.count('records found by the times of another zone');
     const date = this.#date();
     const lacksField = this.isShrunk && this.#environment.rights === 'fields';
-    if (age === 0) this.#remember(request, matching, served, items, index, size, total, lacksField);
+    if (age === 0 && !isFormer) this.#remember(request, matching, served, items, index, size, total, lacksField);
     // An earlier moment may have fewer pages: without a `Date` the program takes that for the end.
-    else if (this.#under?.query === JSON.stringify(query) && pageSize > 1) this.#under = { ...this.#under, isMore: false };
-    this.#countReferenceRecord(request, items);
+    else if (isSamePass && this.#under && pageSize > 1) this.#under = { ...this.#under, isMore: false };
+    if (!isFormer) this.#countReferenceRecord(request, items);
     if (lacksField && this.#environment.returns && pageSize > 1 && items.some(({ poor }) => poor !== undefined)) {
       this.isShrunk = false;
       this.#world.note('rights are restored behind a page');

@@ -10,7 +10,7 @@ import type { Config } from '../../src/config/load.ts';
 import { Chance } from './chance.ts';
 import { Caretaker } from './caretaker.ts';
 import { Changes } from './changes.ts';
-import { ModelDatabase } from '../support/journal/model-database.ts';
+import { FleetDatabase } from './unreliable-database.ts';
 import type { Place } from './effects.ts';
 import { drawEnvironment, environmentOf, firstSource, probability } from './environment.ts';
 import type { Environment } from './environment.ts';
@@ -21,6 +21,7 @@ import { Receiver } from './receiver.ts';
 import { isRefused } from './rolled-back.ts';
 import { Service } from './service.ts';
 import { Sometimes } from './sometimes.ts';
+import type { State } from './sometimes.ts';
 import { drawTruth } from './truth.ts';
 import { World } from './world.ts';
 
@@ -31,6 +32,12 @@ export interface Figures {
   lives: number;
   kills: number;
   powerCuts: number;
+  /** Owners of a shard that were stopped, or cut off from its database, for a while. */
+  stops: number;
+  /** Shards that another life took from such an owner. */
+  takeOvers: number;
+  /** Losses of commits by the database of a shard. */
+  rollBacks: number;
   /** Losses of commits by the database of a shard that the owner repaired. */
   repairs: number;
   lostAcknowledgements: number;
@@ -114,17 +121,24 @@ class Simulation {
   readonly #purges: Chance;
   readonly #torn: Chance;
   readonly #retires: Chance;
+  readonly #stops: Chance;
   readonly #figures: Figures;
   readonly #script: Script | undefined;
   #directory: string;
   /** Set when the journal is a shard: the database outlives each life. */
-  readonly #database = process.env['WAYBILL_SIMULATION_SHARD'] === undefined ? undefined : new ModelDatabase();
+  readonly #database: FleetDatabase | undefined;
+  /** Lives that another one has replaced, and that do not know it yet. */
+  readonly #formers = new Set<Life>();
+  /** How long after the end of a lease another member looks, ms. */
+  #lookAfter = 0;
   #life: Life | undefined;
   /** Effects until the next kill. */
   #killIn: number;
   /** Effects so far at which a life could have ended. */
   #effects = 0;
   #isCalm = false;
+  /** The error that ended a former owner of the shard: always a fault. */
+  #failure: unknown;
   #shrunkAt: number | undefined;
   #suspendedFor = 0;
   #wasPaused = false;
@@ -140,6 +154,8 @@ class Simulation {
     this.#script = script;
     this.#config = configOf(base, environment);
     this.#changes = new Changes(this.#config, environment);
+    this.#stops = new Chance(seed, 'stops');
+    if (process.env['WAYBILL_SIMULATION_SHARD'] !== undefined) this.#database = new FleetDatabase(this.#stops.pick([4_000, 4_000, 15_000]));
     this.#changes.database = this.#database;
     this.#place = place;
     this.#directory = place.fresh();
@@ -179,6 +195,9 @@ class Simulation {
       lives: 0,
       kills: 0,
       powerCuts: 0,
+      stops: 0,
+      takeOvers: 0,
+      rollBacks: 0,
       repairs: 0,
       lostAcknowledgements: 0,
       requests: 0,
@@ -197,12 +216,15 @@ class Simulation {
       if (!this.#hasFailed()) await this.#liveness();
     } finally {
       this.#release();
+      for (const life of this.#formers) life.release(this.#place);
+      this.#formers.clear();
     }
     for (const receiver of this.#receivers) await this.#verify(receiver);
     const { environment, faults } = { environment: this.#environment, faults: this.#faults() };
     this.#figures.lostAcknowledgements = this.#receivers.reduce((sum, { lostAnswers }) => sum + lostAnswers, 0);
     const requests = [...this.#services.values()].reduce((sum, service) => sum + service.requests, 0);
     const windows = [...this.#oracles.values()].reduce((sum, oracle) => sum + oracle.windows.size, 0);
+    this.#figures.rollBacks = this.#database?.rollBacks ?? 0;
     Object.assign(this.#figures, { steps: this.#world.steps, requests, windows });
     return {
       seed: environment.seed,
@@ -240,16 +262,62 @@ class Simulation {
       const { absentMs } = this.#changes;
       if (machine.lifeMs !== undefined) this.#killAfter(life, machine.lifeMs);
       const comesBack = absentMs === undefined ? end : this.#world.ms + absentMs;
-      await this.#world.run(Math.min(end, leaves, comesBack), () => life.isDead || this.#hasFailed());
-      if (!life.isDead && (isOrderly || absentMs !== undefined) && this.#world.ms < end) await this.#endInOrder(life);
+      await this.#world.run(Math.min(end, leaves, comesBack), () => life.isDead || this.#hasFailed() || this.#isFree());
+      if (!life.isDead && this.#database && this.#isFree()) await this.#takeOver(life, this.#database);
+      if (!life.isOver() && (isOrderly || absentMs !== undefined) && this.#world.ms < end) await this.#endInOrder(life);
       if (!life.isDead) continue;
       this.#release();
       if (this.#backup !== undefined && this.#kills.is(0.5)) await this.#rollBack(this.#backup);
       if (records.purge && this.#purges.is(0.3)) this.#delete();
       const away = this.#kills.is(0.05) ? this.#kills.between(20_000, 2 * daemon.closeDelayMs + 60_000) : this.#kills.distance(1_000);
       await this.#world.run(this.#world.ms + away, () => false);
+      // Nobody can take a shard while its database is away.
+      if (this.#database) await this.#world.run(Math.min(end, this.#database.awayUntil), () => false);
       this.#maybeSkew();
     }
+  }
+
+  /** The lease has ended, and another member looks for it now. */
+  #isFree(): boolean {
+    const { expires, awayUntil } = this.#database ?? { expires: Infinity, awayUntil: 0 };
+    return this.#world.ms > Math.max(expires, awayUntil) + this.#lookAfter;
+  }
+
+  /** Another member takes the shard from a life that may wake up at any time. */
+  async #takeOver(former: Life, database: FleetDatabase): Promise<void> {
+    this.#world.note('take-over');
+    this.#figures.takeOvers += 1;
+    former.isFormer = true;
+    this.#life = undefined;
+    this.#formers.add(former);
+    void former.ended.then(() => {
+      if (!this.#formers.delete(former)) return;
+      this.#failure ??= former.failure;
+      former.release(this.#place);
+    });
+    this.#cutOff(() => undefined);
+    const rolledBack = database.lost > 0 ? this.#place.serialized(database.rows) : undefined;
+    this.#directory = this.#place.copy('', undefined, database);
+    database.take();
+    // The lost commits are for good: a sink that has their entries is ahead of the shard.
+    if (rolledBack === undefined) return;
+    await this.#rollBack(rolledBack);
+    this.#place.remove(rolledBack);
+  }
+
+  /** The process of a life is stopped, or cut off from its database, often until after its lease. The database may fail over meanwhile. */
+  #stopFor(life: Life, database: FleetDatabase): void {
+    const chance = this.#stops;
+    const ms = chance.between(0.2, 4) * database.leaseMs;
+    this.#figures.stops += 1;
+    if (chance.is(0.5)) {
+      this.#world.note('stop');
+      life.stopFor(ms);
+    } else {
+      this.#world.note('cut off');
+      life.cutOffFor(ms);
+    }
+    if (chance.is(0.2)) database.failOver(chance.whole(1, 5));
   }
 
   /** Kills a life at its first effect after this time. */
@@ -287,6 +355,9 @@ class Simulation {
     const width = Math.max(closeDelayMs, 10_000);
     // Enough time for the last recount of the newest records, and for one more retry of a loop that pauses for a minute.
     const budget = (agesMs.at(-1) ?? 0) + closeDelayMs + 3 * width + 150_000;
+    this.#life?.clock.go();
+    await this.#world.run(this.#world.ms + 300_000, () => this.#formers.size === 0 || this.#hasFailed());
+    if (this.#formers.size > 0) this.#oracle.fault('a former owner of the shard did not end');
     if (this.#life && this.#changes.isOther) await this.#endInOrder(this.#life);
     let life = this.#life ?? this.#begin();
     if (this.#service.isShrunk) await this.#noticed();
@@ -367,7 +438,7 @@ class Simulation {
         this.#sometimes.count('window accepted');
       }
     } catch (thrown) {
-      if (this.#life?.isDead === false) this.#oracle.fault(`an operator could not accept a window: ${messageOf(thrown)}`);
+      if (this.#life === life && !life.isOver()) this.#oracle.fault(`an operator could not accept a window: ${messageOf(thrown)}`);
     }
   }
 
@@ -422,7 +493,8 @@ class Simulation {
     const source = config.sources.find(({ id }) => id === firstSource);
     if (!source) this.#world.note('the source is removed');
     if (gone !== undefined) this.#world.note(`${gone} is ${retired === undefined ? 'gone' : 'retired'}`);
-    const life = new Life({
+    if (this.#database) this.#lookAfter = this.#stops.between(0, this.#database.leaseMs / 5);
+    const life: Life = new Life({
       world: this.#world,
       environment: this.#environment,
       config,
@@ -432,9 +504,11 @@ class Simulation {
       database: this.#database,
       chance: this.#program,
       result: {
-        isOver: (what, db) => this.#isOver(what, db),
+        isOver: (what, db) => !life.isFormer && this.#isOver(what, db),
         progress: (sink) => this.#oracle.sink(sink) ?? { acknowledged: 0, delivered: 0 },
-        asks: (id, request) => this.#oracles.get(id)?.asks(request),
+        asks: (id, request) => {
+          if (!life.isFormer) this.#oracles.get(id)?.asks(request);
+        },
         committed: (db) => {
           const before = this.#oracle.head;
           for (const oracle of this.#oracles.values()) oracle.committed(db);
@@ -442,9 +516,12 @@ class Simulation {
             this.#sometimes.count('stored while another source has a dead name');
           this.#maybeSlow();
         },
-        afterPruning: this.#oracle.afterPruning,
+        afterPruning: (db, before) => {
+          if (!life.isFormer) this.#oracle.afterPruning(db, before);
+        },
         fault: (message) => this.#oracle.fault(message),
         isCalm: () => this.#isCalm,
+        head: () => this.#oracle.head,
         repaired: () => {
           this.#figures.repairs += 1;
         },
@@ -483,6 +560,11 @@ class Simulation {
     const life = this.#life;
     this.#effects += 1;
     if (!this.#isDue(what) || !life) return false;
+    if (this.#database && !this.#script && !life.clock.going && this.#stops.is(0.4)) {
+      this.#killIn = 1 + this.#kills.distance(machine.killEvery);
+      this.#stopFor(life, this.#database);
+      return false;
+    }
     const isPowerCut = this.#script ? this.#script.isPowerCut : this.#kills.is(machine.powerCuts);
     const synchronous = isPowerCut && db ? Number(db.pragma('synchronous', { simple: true })) : 2;
     const torn = isPowerCut ? this.#torn.bytes(this.#torn.whole(0, maxTorn)) : undefined;
@@ -519,15 +601,20 @@ class Simulation {
     if (!life.isRunning) this.#sometimes.count('kill during recovery');
     if (what === 'next page' || (what === 'COMMIT is done' && life.isPaging)) this.#sometimes.count('kill between append and next page');
     if (life.isRunning && this.#oracle.isReadingHistory) this.#sometimes.count('kill while history is read');
+    this.#cutOff((state) => this.#sometimes.count(state));
+  }
+
+  /** The owner of the journal is gone: what its sinks have and the journal does not know comes again. */
+  #cutOff(count: (state: State) => void): void {
     for (const receiver of this.#receivers) {
       const { kind, id } = receiver.settings;
       // A sink that is not configured was cut off before.
       if (id === this.#changes.gone) continue;
       const acked = this.#oracle.sink(id)?.acknowledged ?? 0;
-      if (receiver.owes(acked)) this.#sometimes.count('kill while the rest of a batch awaits a retry');
+      if (receiver.owes(acked)) count('kill while the rest of a batch awaits a retry');
       if (receiver.beyond(acked) === 0) continue;
-      this.#sometimes.count('kill between delivery and acknowledgement');
-      if (kind === 'position') this.#sometimes.count('kill between commit at the sink and in the journal');
+      count('kill between delivery and acknowledgement');
+      if (kind === 'position') count('kill between commit at the sink and in the journal');
       receiver.wasCut(acked);
     }
   }
@@ -612,7 +699,7 @@ class Simulation {
   }
 
   #hasFailed(): boolean {
-    const failure = this.#life?.failure;
+    const failure = this.#failure ?? [this.#life, ...this.#formers].find((life) => life?.failure !== undefined)?.failure;
     if (failure !== undefined && this.#faults().length === 0) this.#oracle.fault(`the daemon ended: ${messageOf(failure)}`);
     return this.#faults().length > 0;
   }

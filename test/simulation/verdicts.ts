@@ -428,6 +428,7 @@ class Day {
         progress: () => ({ acknowledged: 0, delivered: 0 }),
         asks: () => undefined,
         committed: () => undefined,
+        head: () => 0,
         repaired: () => undefined,
         isCalm: () => true,
         afterPruning: () => undefined,

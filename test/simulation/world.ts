@@ -109,6 +109,7 @@ export class LifeClock implements Clock {
   readonly #born: number;
   readonly #isOver: () => boolean;
   readonly #sleepers = new Set<() => void>();
+  #going: PromiseWithResolvers<undefined> | undefined;
 
   constructor(world: World, isOver: () => boolean) {
     this.#world = world;
@@ -122,6 +123,21 @@ export class LifeClock implements Clock {
 
   monotonic(): number {
     return this.#world.ms - this.#born;
+  }
+
+  /** The process is stopped. Its clock goes on, but nothing of it runs. */
+  stop(): void {
+    this.#going ??= Promise.withResolvers();
+  }
+
+  go(): void {
+    this.#going?.resolve(undefined);
+    this.#going = undefined;
+  }
+
+  /** Resolves when the process goes on; undefined while it is not stopped. */
+  get going(): Promise<undefined> | undefined {
+    return this.#going?.promise;
   }
 
   sleep(ms: number, signal: AbortSignal): Promise<void> {
@@ -142,7 +158,11 @@ export class LifeClock implements Clock {
       };
       const cancel = this.#world.after(ms, () => {
         forget();
-        if (!this.#isOver()) resolve();
+        const wake = (): void => {
+          if (!this.#isOver()) resolve();
+        };
+        if (this.#going) void this.#going.promise.then(wake);
+        else wake();
       });
       signal.addEventListener('abort', abort, { once: true });
       this.#sleepers.add(forget);

@@ -62,11 +62,14 @@ export class ModelDatabase {
   #undo: { readonly fence: Fence; readonly changes: readonly Change[] }[] = [];
   /** The lost commits, the oldest first: their rows, and the number after them. */
   #lost: { readonly commits: number; readonly changes: readonly Change[] }[] = [];
+  readonly #where: ReadonlyMap<string, string>;
+  readonly #statements = new Map<string, Database.Statement<Value[], Row>>();
 
   constructor() {
     this.rows.exec(schema);
     // A file of a state has this row. The database has no such table.
     this.rows.exec('INSERT INTO owner (one, epoch) VALUES (1, 0)');
+    this.#where = new Map(storedTables(this.rows).map(({ name, key }) => [name, key.map((column) => `${column} = ?`).join(' AND ')]));
   }
 
   get fence(): Fence {
@@ -144,12 +147,11 @@ export class ModelDatabase {
 
   /** @returns the rows before */
   #apply(changes: readonly Change[]): Change[] {
-    const keys = new Map(storedTables(this.rows).map(({ name, key }) => [name, key]));
     return this.rows.transaction(() =>
       changes.map(({ table, key, row }) => {
-        const where = (keys.get(table) ?? []).map((column) => `${column} = ?`).join(' AND ');
-        const before = this.rows.prepare<Value[], Row>(`SELECT * FROM ${table} WHERE ${where}`).get(...key);
-        this.rows.prepare<Value[]>(`DELETE FROM ${table} WHERE ${where}`).run(...key);
+        const where = this.#where.get(table) ?? '';
+        const before = this.#prepared(`SELECT * FROM ${table} WHERE ${where}`).get(...key);
+        this.#prepared(`DELETE FROM ${table} WHERE ${where}`).run(...key);
         if (row !== undefined) this.#insert(table, row);
         return { table, key, row: before };
       }),
@@ -173,6 +175,12 @@ export class ModelDatabase {
   #insert(table: string, row: Row): void {
     const columns = Object.keys(row);
     const marks = columns.map(() => '?').join(', ');
-    this.rows.prepare(`INSERT INTO ${table} (${columns.join(', ')}) VALUES (${marks})`).run(...Object.values(row));
+    this.#prepared(`INSERT INTO ${table} (${columns.join(', ')}) VALUES (${marks})`).run(...Object.values(row));
+  }
+
+  #prepared(sql: string): Database.Statement<Value[], Row> {
+    const known = this.#statements.get(sql) ?? this.rows.prepare<Value[], Row>(sql);
+    this.#statements.set(sql, known);
+    return known;
   }
 }
