@@ -54,7 +54,7 @@ export class Lease {
 
 /** Takes up to `most` shards that nobody owns. A shard that an unanswered request took for the same member counts as free. */
 export async function take(pool: Pool, owner: string, held: readonly Taken[], most: number, leaseMs: number): Promise<Taken[]> {
-  const sql = `WITH free AS (SELECT shard FROM waybill.journals
+  const sql = /* mutant: free-shards */ `WITH free AS (SELECT shard FROM waybill.journals
       WHERE lease IS NULL OR expires < clock_timestamp() OR (owner = $2 AND lease <> ALL($4::uuid[]))
       ORDER BY random() LIMIT $1 FOR UPDATE SKIP LOCKED),
     taken AS (UPDATE waybill.journals AS j SET epoch = epoch + 1, lease = gen_random_uuid(), owner = $2,

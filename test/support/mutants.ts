@@ -73,6 +73,59 @@ export const mutants: readonly Mutant[] = [
     changes: { 'repair-fence': '({ $(properties[1]) }) as never' },
   },
   {
+    name: 'repair-skips-a-row',
+    what: 'the repair of lost commits leaves out one row',
+    suite: replica,
+    changes: { 'repair-rows': '$().slice(1)' },
+  },
+  {
+    name: 'commit-sent-with-more',
+    what: 'a commit that is sent again has the changes that were made meanwhile',
+    suite: shard,
+    changes: {
+      'next-commit': remove,
+      'sent-content': '({ ...$(), changes: [...$(next-commit#expression.left).values()] })',
+      'committed-transactions':
+        '{ $(expression.expression)($(sent-transactions#declarationList.declarations[0].initializer)); $(next-commit#expression.left).clear(); }',
+    },
+  },
+  {
+    name: 'take-over-at-once',
+    what: 'a member takes shards whose leases have not ended',
+    suite: 'test/servers/postgres.test.ts',
+    changes: { 'free-shards': "$().replace('expires < clock_timestamp()', 'true')" },
+  },
+  {
+    name: 'ungated-append',
+    what: 'a page counts as stored before its commit',
+    suite: replica,
+    changes: { ungated: "($() || $(left) === 'append')" },
+  },
+  {
+    name: 'ungated-read',
+    what: 'entries are read for delivery before their commit',
+    suite: shard,
+    changes: { ungated: "($() || $(left) === 'read')" },
+  },
+  {
+    name: 'ungated-change',
+    what: 'a sink is woken before the commit of the entries that it waits for',
+    suite: replica,
+    changes: { ungated: "($() || $(left) === 'changed')" },
+  },
+  {
+    name: 'unsettled-source',
+    what: 'the first request to a service precedes the commit of its source',
+    suite: shard,
+    changes: { 'settled-source': remove },
+  },
+  {
+    name: 'unsettled-status',
+    what: 'a status shows what the database may never have',
+    suite: shard,
+    changes: { 'settled-status': remove },
+  },
+  {
     name: 'no-gate',
     what: 'promises of the journal of a shard resolve before the commit',
     suite: shard,
@@ -101,6 +154,18 @@ export const mutants: readonly Mutant[] = [
     what: 'updated rows are not sent to the database',
     suite: shard,
     changes: { 'capture-updates': remove },
+  },
+  {
+    name: 'uncaptured-table',
+    what: 'changes of one table are not sent to the database',
+    suite: shard,
+    changes: { 'captured-tables': "$().filter(({ name }) => name !== 'dead_letters')" },
+  },
+  {
+    name: 'uncaptured-column',
+    what: 'one column is not sent to the database',
+    suite: shard,
+    changes: { 'captured-row': "((row) => (row && 'next_us' in row ? { ...row, next_us: null } : row))($())" },
   },
   {
     name: 'timestamp-cursor',

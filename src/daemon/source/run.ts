@@ -134,6 +134,7 @@ class RunningSource implements AsyncDisposable {
     const start = this.#isKnown ? undefined : await this.#start(signal);
     const register = (): SourceMove | undefined => journal.registerSource(id, destinationOf(settings), start);
     const moved = await whenWritable(register, { clock: options.clock, log }, signal);
+    // mutant: settled-source
     await journal.settled();
     if (moved) log.write('source.moved', { source: id, ...moved });
     if (this.#isKnown && settings.start.kind !== 'earliest') this.#unreadStart.report();

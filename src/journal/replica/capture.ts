@@ -56,7 +56,7 @@ export class Capture {
   /** Begins to note changes on this connection. */
   constructor(db: Database) {
     this.#db = db;
-    this.tables = tablesOf(db);
+    this.tables = /* mutant: captured-tables */ tablesOf(db);
     this.#rows = new Map(
       this.tables.map(({ name, key }) => {
         const where = key.map((column) => `${column} = ?`).join(' AND ');
@@ -114,7 +114,7 @@ export class Capture {
 
   /** The present content of rows. */
   contentOf(rows: readonly Pick<Change, 'table' | 'key'>[]): Change[] {
-    return rows.map(({ table, key }) => ({ table, key, row: this.#rows.get(table)?.get(...key) }));
+    return rows.map(({ table, key }) => ({ table, key, row: /* mutant: captured-row */ this.#rows.get(table)?.get(...key) }));
   }
 }
 

@@ -132,12 +132,13 @@ export class Replica {
       await Promise.resolve();
       while (this.#pending.size > 0) {
         const changes = this.#pending;
+        // mutant: sent-transactions
         const transactions = this.#transactions;
+        // mutant: next-commit
         this.#pending = new Map();
         this.#commits = await this.#commit(changes);
-        this.#committed = transactions;
-        for (const { resolve } of this.#waiting.filter(({ transaction }) => transaction <= transactions)) resolve();
-        this.#waiting = this.#waiting.filter(({ transaction }) => transaction > transactions);
+        // mutant: committed-transactions
+        this.#count(transactions);
       }
     } catch (thrown) {
       this.#fail(
@@ -146,6 +147,13 @@ export class Replica {
     } finally {
       this.#isRunning = false;
     }
+  }
+
+  /** The database has the transactions until this one. */
+  #count(committed: number): void {
+    this.#committed = committed;
+    for (const { resolve } of this.#waiting.filter(({ transaction }) => transaction <= committed)) resolve();
+    this.#waiting = this.#waiting.filter(({ transaction }) => transaction > committed);
   }
 
   /** The content of a commit never changes once it was sent: an earlier attempt may still be under way. @returns the number of the last commit */
@@ -159,7 +167,7 @@ export class Replica {
       const commit = sent.at(-1);
       if (!commit) throw new WaybillError('internal_error', 'no commit was sent');
       const found = await this.answered(async (database) =>
-        (await database.commit(commit)) ? commit.number : this.#judged(await database.fence()),
+        (await database.commit(/* mutant: sent-content */ commit)) ? commit.number : this.#judged(await database.fence()),
       );
       const done = /* mutant: refused-commit */ sent.find((each) => each.number === found);
       if (!done) sent.push(this.#repair(found, commit.number + 1));
@@ -197,7 +205,7 @@ export class Replica {
       throw new WaybillError('database_rolled_back', `${message}; the lost rows are no longer all known, so they cannot be written again`);
     // mutant: repair-waiting
     this.#remember(this.#pending, number);
-    const rows = [...this.#recent.values()].map(({ row }) => row);
+    const rows = /* mutant: repair-rows */ [...this.#recent.values()].map(({ row }) => row);
     return {
       fence: /* mutant: repair-fence */ { lease: this.#database.taken.lease, commits: found },
       number,
