@@ -5,9 +5,6 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline/promises';
 import { systemClock, systemRandom } from '../time/clock.ts';
 import type { Config, SinkConfig } from '../config/load.ts';
-import { openJournal } from '../daemon/open-journal.ts';
-import { operateOnShards } from '../daemon/operations/on-shards.ts';
-import { perform } from '../daemon/operations/perform.ts';
 import type { ConfiguredSinks, OperationRequest, OperationResult } from '../daemon/operations/requests.ts';
 import { WaybillError } from '../errors/errors.ts';
 import type { Journal } from '../journal/journal.ts';
@@ -18,7 +15,6 @@ import { performLive, sendingOperations } from './daemon-client.ts';
 import { StoppedError } from './exit-code.ts';
 import { isTerminal, type Io } from './io.ts';
 import { configOption, jsonOption, text, toggle, type ValuesOf } from './option.ts';
-import { withDatabase } from './state-access.ts';
 
 export const confirmOption = { yes: toggle('do not ask for confirmation; required without a terminal') };
 
@@ -71,6 +67,13 @@ export async function operation(
   signal: AbortSignal,
   { progress = () => undefined, shard }: { readonly progress?: (view: ReplayProgress) => void; readonly shard?: number | undefined } = {},
 ): Promise<{ result: OperationResult; daemon: boolean }> {
+  // Loads these modules only here: help, and commands of the same file that change nothing, start faster without them.
+  const [{ openJournal }, { operateOnShards }, { perform }, { withDatabase }] = await Promise.all([
+    import('../daemon/open-journal.ts'),
+    import('../daemon/operations/on-shards.ts'),
+    import('../daemon/operations/perform.ts'),
+    import('./state-access.ts'),
+  ]);
   if (config.fleet)
     return { result: await withDatabase(config, (pool) => operateOnShards(pool, request, systemClock, signal, shard)), daemon: true };
   const live = await performLive(config.dataDir, request);
@@ -114,9 +117,10 @@ async function sendAlone(
   signal: AbortSignal,
   progress: (view: ReplayProgress) => void,
 ): Promise<OperationResult> {
-  // Loads these modules only here: most operations send nothing.
-  const [{ createDelivery }, { createLog }, { createMetrics }] = await Promise.all([
+  // Most operations send nothing.
+  const [{ createDelivery }, { perform }, { createLog }, { createMetrics }] = await Promise.all([
     import('../daemon/open-delivery.ts'),
+    import('../daemon/operations/perform.ts'),
     import('../telemetry/log.ts'),
     import('../telemetry/metrics.ts'),
   ]);

@@ -2,7 +2,7 @@
 export const budgets: Readonly<Record<string, readonly [lines: number, kilobytes: number]>> = {
   admin: [3140, 119],
   archive: [6692, 297],
-  cli: [7860, 389],
+  cli: [7860, 390],
   collect: [4800, 220],
   config: [1880, 92],
   connect: [860, 40],

@@ -11,9 +11,9 @@ import { subcommand } from '../../command.ts';
 import { writeResult } from '../../io.ts';
 import { notFound } from '../../not-found.ts';
 import { choice, required, text, timeOptions, withDefault, type ValuesOf } from '../../option.ts';
-import { readIds } from '../compare/index.ts';
+import { readIds } from '../compare/ids.ts';
 import { differences, kinds } from '../compare/result-text.ts';
-import { Tally, type Kind } from '../compare/tally.ts';
+import type { Kind, Tally } from '../compare/tally.ts';
 import { placeOf, placeOptions } from './place.ts';
 import { isInPeriod } from './prove.ts';
 
@@ -34,7 +34,9 @@ export const compare = subcommand({
     await using store = opened;
     const { from = -Infinity, to = Infinity } = parsePeriod(values, systemClock.now() * 1_000);
     assertForward('compare', from, to, values);
-    using tally = new Tally();
+    // With SQLite, without which the other commands of `archive` start.
+    const tallies = await import('../compare/tally.ts');
+    using tally = new tallies.Tally();
     const theirs = await readIds(values.ids, values.field, tally, io);
     const prover = await Prover.open(store);
     const [seen, sources, leftOut] = [new UidSet(), new Set<string>(), new Set<string>()];

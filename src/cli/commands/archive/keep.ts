@@ -4,7 +4,6 @@ import type { ArchiveOrder, HoldOrder, LineRange } from '../../../archive/line.t
 import { hasLine, holdsAfter, joined, lengthOf, without } from '../../../archive/line-ranges.ts';
 import type { LineFacts } from '../../../archive/parse-line.ts';
 import { Prover, type ProvenSegment } from '../../../archive/prove.ts';
-import { loadConfig } from '../../../config/load.ts';
 import type { OperationRequest } from '../../../daemon/operations/requests.ts';
 import { WaybillError } from '../../../errors/errors.ts';
 import type { Micros } from '../../../model/time.ts';
@@ -225,6 +224,7 @@ class Archive {
   }
 
   async order(parts: OrderParts<Order>, values: OperationValues & { readonly sink: string }, io: Io): Promise<void> {
+    const { loadConfig } = await import('../../../config/load.ts');
     const { config } = await loadConfig(values.config, io.env, { requireSecrets: false });
     const request = { ...parts, sink: values.sink, archive: this.#origin, ...actor(values, io) } as Order;
     await operation(config, request, io.signal);

@@ -1,9 +1,13 @@
 /**
  * Reads ids from an export as a stream: NDJSON (one event a line), CSV with a header, or one id a line. They stay text: some exceed 2^53.
  */
-import { WaybillError } from '../../../errors/errors.ts';
+import { createReadStream } from 'node:fs';
+import { WaybillError, messageOf } from '../../../errors/errors.ts';
 import type { JsonValue } from '../../../model/record.ts';
 import { objectOf, parseRecord, textOf } from '../../../record/json.ts';
+import type { Io } from '../../io.ts';
+import { linesOf } from '../../lines.ts';
+import type { Tally } from './tally.ts';
 
 /** The id of one line or row; undefined when the field is missing. */
 interface Read {
@@ -14,6 +18,29 @@ interface Read {
 
 /** Members that contain the event in exports of Elasticsearch, Kibana and Splunk. */
 const wrappers = ['_source', 'fields', 'result'];
+
+/** Counts the ids of `--ids FILE` in `tally`. @throws WaybillError `usage` */
+export async function readIds(file: string, field: string, tally: Tally, io: Io): Promise<{ ids: number; withoutId: number }> {
+  const input = file === '-' ? io.stdin : createReadStream(file);
+  let ids = 0;
+  let withoutId = 0;
+  try {
+    for await (const { id } of idsOf(linesOf(input, io.signal), field)) {
+      if (id === undefined) withoutId += 1;
+      else {
+        ids += 1;
+        tally.addThere(id);
+      }
+    }
+  } catch (thrown) {
+    io.signal.throwIfAborted();
+    if (thrown instanceof WaybillError || !(thrown instanceof Error) || !('code' in thrown)) throw thrown;
+    throw new WaybillError('usage', `cannot read --ids "${file}": ${messageOf(thrown)}`, { cause: thrown });
+  }
+  if (ids === 0 && withoutId > 0)
+    throw new WaybillError('usage', `cannot find an id in --ids: none of its ${withoutId} lines has the field "${field}"; see --field`);
+  return { ids, withoutId };
+}
 
 /**
  * @param lines  without line breaks; blank lines are skipped

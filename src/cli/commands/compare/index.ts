@@ -1,17 +1,15 @@
 /** `waybill compare`: reads a period of a source with a counting proof, and finds what another collector lacks. All data stays on disk. */
-import { createReadStream } from 'node:fs';
 import { systemClock } from '../../../time/clock.ts';
 import { wholeSecond } from '../../../collect/windows.ts';
 import { loadConfig } from '../../../config/load.ts';
-import { WaybillError, messageOf } from '../../../errors/errors.ts';
+import { WaybillError } from '../../../errors/errors.ts';
 import { assertForward, parseTime } from '../../../settings/period.ts';
 import { defineCommand } from '../../command.ts';
 import { writeResult, type Io } from '../../io.ts';
-import { linesOf } from '../../lines.ts';
 import { byId } from '../../not-found.ts';
 import { configOption, required, text, toggle, withDefault, type ValuesOf } from '../../option.ts';
 import { Progress } from '../../progress.ts';
-import { idsOf } from './ids.ts';
+import { readIds } from './ids.ts';
 import { readPeriod } from './read-period.ts';
 import { jsonOf, kinds, textOf } from './result-text.ts';
 import { Tally, type Kind } from './tally.ts';
@@ -61,26 +59,4 @@ async function run(values: ValuesOf<typeof options>, io: Io): Promise<number> {
   const found = { id, period, read, theirs, counts, tally, early };
   await writeResult(io, values.json ? jsonOf(found) : textOf(found));
   return counts.missing.ids > 0 || read.unproven.length > 0 ? 3 : 0;
-}
-
-export async function readIds(file: string, field: string, tally: Tally, io: Io): Promise<{ ids: number; withoutId: number }> {
-  const input = file === '-' ? io.stdin : createReadStream(file);
-  let ids = 0;
-  let withoutId = 0;
-  try {
-    for await (const { id } of idsOf(linesOf(input, io.signal), field)) {
-      if (id === undefined) withoutId += 1;
-      else {
-        ids += 1;
-        tally.addThere(id);
-      }
-    }
-  } catch (thrown) {
-    io.signal.throwIfAborted();
-    if (thrown instanceof WaybillError || !(thrown instanceof Error) || !('code' in thrown)) throw thrown;
-    throw new WaybillError('usage', `cannot read --ids "${file}": ${messageOf(thrown)}`, { cause: thrown });
-  }
-  if (ids === 0 && withoutId > 0)
-    throw new WaybillError('usage', `cannot find an id in --ids: none of its ${withoutId} lines has the field "${field}"; see --field`);
-  return { ids, withoutId };
 }
