@@ -47,21 +47,49 @@ interface Firing extends Omit<Alert, 'events' | 'started'> {
 }
 type GroupFiring = Omit<Firing, 'group'>;
 
+/** A computation in short steps: the caller may stop between two of them. */
+export type Steps<Result> = Generator<undefined, Result>;
+
 /**
  * @param events  in the order of their times, each record once
  * @param now  the end of the events, ms: a silence lasts until then
  * @returns alerts in the order of their times. Firings of a group within the suppression after the first one are one alert, as in a SIEM.
  */
-export function evaluate({ detect, exceptions }: Rule, events: readonly DetectionEvent[], lists: Lists, now: number): readonly Alert[] {
+export function* evaluating(
+  { detect, exceptions }: Rule,
+  events: readonly DetectionEvent[],
+  lists: Lists,
+  now: number,
+): Steps<readonly Alert[]> {
   const excepted = Object.entries(exceptions);
   const isExcepted = ({ fields }: DetectionEvent): boolean =>
     excepted.some(([field, list]) => lists[list]?.has(fields[field] ?? '') === true);
-  const counted = events.filter((event) => !isExcepted(event));
-  return suppressed(firings(detect, counted, lists, now), suppressionOf(detect));
+  const counted = yield* flatMapped(events, (event) => (isExcepted(event) ? [] : [event]));
+  return yield* suppressed(yield* firings(detect, counted, lists, now), suppressionOf(detect));
+}
+
+/** The same in one step. */
+export function evaluate(...given: Parameters<typeof evaluating>): readonly Alert[] {
+  const steps = evaluating(...given);
+  for (;;) {
+    const { done, value } = steps.next();
+    if (done) return value;
+  }
+}
+
+const eventsAStep = 1_000;
+
+function* flatMapped<Item, Result>(items: readonly Item[], map: (item: Item, i: number) => readonly Result[]): Steps<Result[]> {
+  const results: Result[] = [];
+  for (const [i, item] of items.entries()) {
+    if (i % eventsAStep === eventsAStep - 1) yield;
+    results.push(...map(item, i));
+  }
+  return results;
 }
 
 /** How long a further firing of a group belongs to the same alert, ms. */
-function suppressionOf(detect: Detection): number {
+export function suppressionOf(detect: Detection): number {
   if (detect.kind === 'single') return hour;
   if (detect.kind === 'first-seen' || detect.kind === 'silence') return day;
   return Math.max(hour, 2 * detect.window);
@@ -92,26 +120,26 @@ function isOutside(account: Account | undefined, at: number, host: string | unde
   return !isWithin || (hosts !== undefined && !hosts.includes(host ?? ''));
 }
 
-function firings(detect: Detection, events: readonly DetectionEvent[], lists: Lists, now: number): Firing[] {
-  if (detect.kind === 'sequence') return sequences(detect, events, lists);
-  const found = events.filter((event) => matches(detect.where, event, lists));
+function* firings(detect: Detection, events: readonly DetectionEvent[], lists: Lists, now: number): Steps<Firing[]> {
+  if (detect.kind === 'sequence') return yield* sequences(detect, events, lists);
+  const found = yield* flatMapped(events, (event) => (matches(detect.where, event, lists) ? [event] : []));
   switch (detect.kind) {
     case 'single':
       return found.map((event) => ({ ...firing([event], 1), group: keyOf(event, detect.group) ?? [event.uid] }));
     case 'count':
-      return byGroup(found, detect.group, (group) => counts(group, detect.window, detect.threshold, ({ uid }) => uid));
+      return yield* byGroup(found, detect.group, (group) => counts(group, detect.window, detect.threshold, ({ uid }) => uid));
     case 'distinct':
-      return byGroup(found, detect.group, (group) =>
+      return yield* byGroup(found, detect.group, (group) =>
         counts(group, detect.window, detect.threshold, (event) => event.fields[detect.distinct]),
       );
     case 'baseline':
-      return byGroup(found, detect.group, (group) => aboveAverage(group, detect));
+      return yield* byGroup(found, detect.group, (group) => aboveAverage(group, detect));
     case 'first-seen':
-      return byGroup(found, detect.group, (group) => firstSeen(group, detect));
+      return yield* byGroup(found, detect.group, (group) => firstSeen(group, detect));
     case 'distance':
-      return byGroup(found, detect.group, (group) => distances(group, detect));
+      return yield* byGroup(found, detect.group, (group) => distances(group, detect));
     case 'silence':
-      return byGroup(found, detect.group, (group) => silences(group, detect.window, now));
+      return yield* byGroup(found, detect.group, (group) => silences(group, detect.window, now));
   }
 }
 
@@ -125,21 +153,27 @@ function keyOf({ fields }: DetectionEvent, group: readonly string[]): readonly s
   return values.length === group.length ? values : undefined;
 }
 
-function byGroup(
+function* byGroup(
   events: readonly DetectionEvent[],
   fields: readonly string[],
-  fire: (events: readonly DetectionEvent[]) => readonly GroupFiring[],
-): Firing[] {
+  fire: (events: readonly DetectionEvent[]) => Steps<readonly GroupFiring[]>,
+): Steps<Firing[]> {
   const groups = new Map<string, { readonly key: readonly string[]; readonly events: DetectionEvent[] }>();
-  for (const event of events) {
+  yield* flatMapped(events, (event) => {
     const key = keyOf(event, fields);
-    if (!key) continue;
+    if (!key) return [];
     const name = key.length === 1 ? String(key[0]) : JSON.stringify(key);
     const group = groups.get(name) ?? { key, events: [] };
     groups.set(name, group);
     group.events.push(event);
+    return [];
+  });
+  const all: Firing[] = [];
+  for (const { key, events: own } of groups.values()) {
+    yield;
+    for (const fired of yield* fire(own)) all.push({ ...fired, group: key });
   }
-  return [...groups.values()].flatMap(({ key, events: own }) => fire(own).map((fired) => ({ ...fired, group: key })));
+  return all;
 }
 
 /** Values in a window that moves over events, with the number of events of each. */
@@ -169,31 +203,29 @@ class Window {
   }
 }
 
-function counts(
+function* counts(
   events: readonly DetectionEvent[],
   window: number,
   threshold: number,
   value: (event: DetectionEvent) => string | undefined,
   isAbove: (first: number, last: number, counted: number) => boolean = () => true,
-): GroupFiring[] {
-  const fired: GroupFiring[] = [];
+): Steps<GroupFiring[]> {
   const values = new Window(value);
   let first = 0;
-  for (const [last, event] of events.entries()) {
+  return yield* flatMapped(events, (event, last) => {
     values.add(event);
     for (let oldest = events[first]; oldest && oldest.at <= event.at - window; oldest = events[first]) {
       values.remove(oldest);
       first += 1;
     }
-    if (values.size >= threshold && isAbove(first, last, values.size)) fired.push(firing(events, values.size, first, last + 1));
-  }
-  return fired;
+    return values.size >= threshold && isAbove(first, last, values.size) ? [firing(events, values.size, first, last + 1)] : [];
+  });
 }
 
 function aboveAverage(
   events: readonly DetectionEvent[],
   { window, threshold, distinct, history, factor }: DetectionOf<'baseline'>,
-): GroupFiring[] {
+): Steps<GroupFiring[]> {
   let oldest = 0;
   const isAbove = (first: number, last: number, counted: number): boolean => {
     const at = events[last]?.at ?? 0;
@@ -203,20 +235,24 @@ function aboveAverage(
   return counts(events, window, threshold, (event) => event.fields[distinct], isAbove);
 }
 
-function sequences({ group, window, steps, across }: DetectionOf<'sequence'>, events: readonly DetectionEvent[], lists: Lists): Firing[] {
+function* sequences(
+  { group, window, steps, across }: DetectionOf<'sequence'>,
+  events: readonly DetectionEvent[],
+  lists: Lists,
+): Steps<Firing[]> {
   const isStep = (event: DetectionEvent, step: number): boolean => matches(steps[step]?.where ?? [], event, lists);
-  const relevant = events.filter((event) => steps.some((_, step) => isStep(event, step)));
-  const found = byGroup(relevant, group, (own) => paths(own, window, steps, isStep));
+  const relevant = yield* flatMapped(events, (event) => (steps.some((_, step) => isStep(event, step)) ? [event] : []));
+  const found = yield* byGroup(relevant, group, (own) => paths(own, window, steps, isStep));
   if (!across) return found;
   // The last step of each match counts once more, by the user who took it.
   const begun = new Map(found.flatMap(({ list, started }) => list.slice(-1).map((last) => [last, started()])));
   const lasts = [...begun.keys()].sort((a, b) => a.at - b.at);
-  return byGroup(lasts, [across.by], (own) =>
-    counts(own, window, across.threshold, (event) => event.fields[across.distinct]).map((fired) => ({
-      ...fired,
-      started: () => own.slice(fired.first, fired.end).reduce((least, event) => Math.min(least, begun.get(event) ?? least), fired.at),
-    })),
-  );
+  return yield* byGroup(lasts, [across.by], function* (own) {
+    const fired = yield* counts(own, window, across.threshold, (event) => event.fields[across.distinct]);
+    const startOf = ({ first, end, at }: GroupFiring): number =>
+      own.slice(first, end).reduce((least, event) => Math.min(least, begun.get(event) ?? least), at);
+    return fired.map((each) => ({ ...each, started: () => startOf(each) }));
+  });
 }
 
 /** The steps in order, each later than the step before it. For each last step it returns the path that began latest. */
@@ -225,13 +261,13 @@ function paths(
   window: number,
   steps: readonly { readonly times: number }[],
   isStep: (event: DetectionEvent, step: number) => boolean,
-): GroupFiring[] {
+): Steps<GroupFiring[]> {
   const parts = steps.flatMap(({ times }, step) => Array.from({ length: times }, (_, i) => ({ step, isFirst: i === 0 })));
   // By part: the events that lead to it, now and before the present time.
   let reached: (readonly DetectionEvent[] | undefined)[] = [[]];
   let earlier = reached;
   let time = -Infinity;
-  return events.flatMap((event) => {
+  return flatMapped(events, (event) => {
     if (event.at > time) earlier = [...reached];
     time = event.at;
     const next = [...reached];
@@ -246,10 +282,10 @@ function paths(
   });
 }
 
-function firstSeen(events: readonly DetectionEvent[], { of, history, known }: DetectionOf<'first-seen'>): GroupFiring[] {
+function firstSeen(events: readonly DetectionEvent[], { of, history, known }: DetectionOf<'first-seen'>): Steps<GroupFiring[]> {
   const seen = of.map(() => new Map<string, number>());
   let [oldest, settled] = [0, 0];
-  return events.flatMap((event) => {
+  return flatMapped(events, (event) => {
     while ((events[oldest]?.at ?? event.at) <= event.at - history) oldest += 1;
     for (let other = events[settled]; other && other.at <= event.at - newFor; other = events[settled]) {
       for (const [i, field] of of.entries()) seen[i]?.set(other.fields[field] ?? '', other.at);
@@ -263,10 +299,10 @@ function firstSeen(events: readonly DetectionEvent[], { of, history, known }: De
   });
 }
 
-function distances(events: readonly DetectionEvent[], { window, km, kmPerHour }: DetectionOf<'distance'>): GroupFiring[] {
+function distances(events: readonly DetectionEvent[], { window, km, kmPerHour }: DetectionOf<'distance'>): Steps<GroupFiring[]> {
   // The last event at each place, in the order of time: no earlier one at the place is nearer in time.
   const lasts = new Map<string, { readonly place: Place; readonly last: DetectionEvent }>();
-  return events.flatMap((event) => {
+  return flatMapped(events, (event) => {
     const place = placeOf(event);
     if (!place) return [];
     let [other, farthest]: [DetectionEvent | undefined, number] = [undefined, 0];
@@ -303,8 +339,8 @@ function kilometres([lat1, lon1]: Place, [lat2, lon2]: Place): number {
   return 2 * 6_371 * Math.asin(Math.min(1, Math.sqrt(a)));
 }
 
-function silences(events: readonly DetectionEvent[], window: number, now: number): GroupFiring[] {
-  return events.flatMap((event, i) => {
+function silences(events: readonly DetectionEvent[], window: number, now: number): Steps<GroupFiring[]> {
+  return flatMapped(events, (event, i) => {
     const until = events[i + 1]?.at ?? now;
     const minutes = Math.round((until - event.at) / 60_000);
     return until - event.at > window ? [{ ...firing([event], minutes), at: event.at + window }] : [];
@@ -312,23 +348,22 @@ function silences(events: readonly DetectionEvent[], window: number, now: number
 }
 
 /** Joins the firings of a group to alerts. An alert begins with a firing, and contains all others within the suppression period after it. */
-function suppressed(fired: Firing[], suppression: number): readonly Alert[] {
+function* suppressed(fired: Firing[], suppression: number): Steps<readonly Alert[]> {
   const open = new Map<string, Joined>();
-  const all: Joined[] = [];
-  for (const each of fired.sort((a, b) => a.at - b.at)) {
+  const inOrder = fired.sort((a, b) => a.at - b.at);
+  const all = yield* flatMapped(inOrder, (each) => {
     const name = JSON.stringify(each.group);
-    let joined = open.get(name);
-    if (!joined || each.at - joined.first.at >= suppression) {
-      joined = { first: each, events: new Set(), counted: 0, last: undefined };
-      open.set(name, joined);
-      all.push(joined);
-    }
+    const before = open.get(name);
+    const isNew = !before || each.at - before.first.at >= suppression;
+    const joined: Joined = isNew ? { first: each, events: new Set(), counted: 0, last: undefined } : before;
+    open.set(name, joined);
     // Windows that follow each other overlap: their common events are there.
     const from = each.list === joined.last?.list ? Math.max(each.first, joined.last.end) : each.first;
     for (const event of each.list.slice(from, each.end)) joined.events.add(event);
     joined.counted = Math.max(joined.counted, each.counted);
     joined.last = each;
-  }
+    return isNew ? [joined] : [];
+  });
   return all.map(({ first: { group, started, at }, events, counted }) => ({ group, started: started(), at, counted, events: [...events] }));
 }
 

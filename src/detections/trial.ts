@@ -2,7 +2,7 @@
 import { parse } from 'yaml';
 import { z } from 'zod';
 import { WaybillError } from '../errors/errors.ts';
-import { evaluate, type Alert, type DetectionEvent, type Lists } from './evaluate.ts';
+import { evaluating, type Alert, type DetectionEvent, type Lists, type Steps } from './evaluate.ts';
 import type { Detection, Rule } from './rule.ts';
 
 export interface Trial {
@@ -13,17 +13,16 @@ export interface Trial {
 }
 
 /** @param events  in the order of their times, each record once @param now  the end of the history, ms */
-export function tryRule(rule: Rule, events: readonly DetectionEvent[], lists: Lists, now: number): Trial {
-  const alerts = evaluate(rule, events, lists, now);
+export function* tryRule(rule: Rule, events: readonly DetectionEvent[], lists: Lists, now: number): Steps<Trial> {
+  const alerts = yield* evaluating(rule, events, lists, now);
   const present = thresholdOf(rule.detect);
   const others = present === undefined ? [] : [present / 2, present * 0.75, present, present * 1.5, present * 2];
-  const thresholds = [...new Set(others.map((each) => Math.max(Math.min(2, present ?? 2), Math.round(each))))].map((threshold) => ({
-    threshold,
-    alerts:
-      threshold === present
-        ? alerts.length
-        : evaluate({ ...rule, detect: withThreshold(rule.detect, threshold) }, events, lists, now).length,
-  }));
+  const thresholds = [];
+  for (const threshold of new Set(others.map((each) => Math.max(Math.min(2, present ?? 2), Math.round(each))))) {
+    const changed = { ...rule, detect: withThreshold(rule.detect, threshold) };
+    const found = threshold === present ? alerts : yield* evaluating(changed, events, lists, now);
+    thresholds.push({ threshold, alerts: found.length });
+  }
   return { rule, alerts, thresholds };
 }
 

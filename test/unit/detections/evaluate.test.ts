@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { describe, expect, test } from 'vitest';
-import { evaluate } from '../../../src/detections/evaluate.ts';
+import { evaluate, evaluating } from '../../../src/detections/evaluate.ts';
 import { readRules } from '../../../src/detections/rule.ts';
 import { eventsOf } from '../../support/detections/samples.ts';
 
@@ -21,6 +21,15 @@ describe.each(rules)('$id', (rule) => {
     const events = eventsOf(acts, rule);
     expect(evaluate(rule, events, lists, events.at(-1)?.at ?? 0)).toEqual([]);
   });
+});
+
+test.each(rules)('$id takes a long history in short steps', (rule) => {
+  const [acts = []] = rule.fires;
+  const [first] = eventsOf(acts, rule);
+  const events = Array.from({ length: 50_000 }, (_, i) => ({ uid: String(i), fields: first?.fields ?? {}, at: i * 60_000 }));
+  let steps = 0;
+  for (const each = evaluating(rule, events, lists, 0); !each.next().done;) steps += 1;
+  expect(steps).toBeGreaterThanOrEqual(99);
 });
 
 test('other files beside the rules are left out, and a second rule of an id is refused', () => {

@@ -4,7 +4,7 @@ import { setImmediate } from 'node:timers/promises';
 import { parseRecordLine, type LedgerFacts, type LineFacts } from '../../../archive/parse-line.ts';
 import { Prover } from '../../../archive/prove.ts';
 import { eventOf, fieldsOf } from '../../../detections/event.ts';
-import type { DetectionEvent } from '../../../detections/evaluate.ts';
+import type { DetectionEvent, Steps } from '../../../detections/evaluate.ts';
 import { readRules } from '../../../detections/rule.ts';
 import { parseLists, tryRule, type Trial } from '../../../detections/trial.ts';
 import { packageFile } from '../../../disk/files.ts';
@@ -47,17 +47,28 @@ export const tryRules = subcommand({
     if (!first || !last) throw new WaybillError('usage', 'cannot try the rules: the history has no event with a time and a dpas.uid');
     const trials: Trial[] = [];
     for (const rule of rules) {
-      // A signal is seen between two rules only.
-      await setImmediate();
-      io.signal.throwIfAborted();
       if (events.length >= shownEvery) history.progress.showLine(`rule ${rule.id} on ${String(events.length)} events`);
-      trials.push(tryRule(rule, events, lists, last.at));
+      trials.push(await finished(tryRule(rule, events, lists, last.at), io.signal));
     }
     history.progress.end();
     await writeResult(io, trialText(trials, events));
     return code;
   },
 });
+
+const turnMs = 100;
+
+/** Takes the steps of a computation, and looks for a signal between them. */
+async function finished<Result>(steps: Steps<Result>, signal: AbortSignal): Promise<Result> {
+  for (let turn = 0; ;) {
+    const { done, value } = steps.next();
+    if (done) return value;
+    if (systemClock.now() - turn < turnMs) continue;
+    await setImmediate();
+    signal.throwIfAborted();
+    turn = systemClock.now();
+  }
+}
 
 /** Of how many events a line of progress tells. */
 const shownEvery = 10_000;
