@@ -89,24 +89,24 @@ function notableOf(rule: Rule): Keys {
 
 /** Two weeks of the user or of the file, or a day of the ledger. */
 function drilldownsOf({ detect, dataset }: Rule): readonly object[] {
-  const drilldown = (name: string, search: string, days: number): object => ({
+  // The filter |s puts a value into quotation marks and escapes those in it. The first search takes "*" for any text, where does not.
+  const drilldown = (name: string, macro: string, field: string, days: number, columns: string): object => ({
     name,
-    search,
+    search: `\`${macro}\` ${field}=$${field}|s$ \`dpas_dedup\` | where ${field}=$${field}|s$ | table _time ${columns}`,
     earliest_offset: `${days * 86_400}`,
     latest_offset: '0',
   });
-  if (dataset === 'ledger') {
-    const columns = 'table _time event.action event.reason event.start event.end message';
-    return [drilldown('Ledger of $dest$ in a day', `\`dpas_ledger_index\` dest="$dest$" \`dpas_dedup\` | ${columns}`, 1)];
-  }
-  const columns = 'table _time user signature_id object owner src src_host';
+  if (dataset === 'ledger')
+    return [
+      drilldown('Ledger of $dest$ in a day', 'dpas_ledger_index', 'dest', 1, 'event.action event.reason event.start event.end message'),
+    ];
   const has = (field: string): boolean => detect.kind === 'single' || groupOf(detect).includes(field);
+  const ofEvents = (name: string, field: string): object =>
+    drilldown(name, 'dpas_index', field, 14, 'user signature_id object owner src src_host');
   return [
-    ...(has('user.id') ? [drilldown('Events of $user$ in two weeks', `\`dpas_index\` user_id="$user_id$" \`dpas_dedup\` | ${columns}`, 14)] : []),
-    ...(has('dpas.payload.id')
-      ? [drilldown('Events of $object$ in two weeks', `\`dpas_index\` object_id="$object_id$" \`dpas_dedup\` | ${columns}`, 14)]
-      : []),
-  ]; // prettier-ignore
+    ...(has('user.id') ? [ofEvents('Events of $user$ in two weeks', 'user_id')] : []),
+    ...(has('dpas.payload.id') ? [ofEvents('Events of $object$ in two weeks', 'object_id')] : []),
+  ];
 }
 
 /** Searches that look at the delivery, and not at people. */

@@ -242,7 +242,8 @@ function like(pattern: string, value: unknown): boolean {
 /** @throws Error for a text outside this subset, or with a macro */
 export function spl(text: string): Spl {
   if (text.includes('`')) throw new Error(`cannot read SPL: a macro is left in: ${text}`);
-  const [first = '', ...commands] = joined(text).split('|').map((command) => command.trim()); // prettier-ignore
+  // A text may have the separator of commands.
+  const [first = '', ...commands] = (joined(text).match(/(?:"(?:[^"\\]|\\.)*"|[^|"])+/g) ?? []).map((command) => command.trim());
   const fields = new Set<string>();
   const computed = new Set(['_time', '_indextime', '_raw', 'id', 'number', 'sourcetype']);
   const limits: Record<string, string> = {};

@@ -6,7 +6,7 @@ import { rules } from '../../../tools/content/rules.ts';
 import type { Row } from '../../support/content/events.ts';
 import { documentOf } from '../../support/content/kibana-runs.ts';
 import { spl } from '../../support/content/spl.ts';
-import { atSearchTime, conf, savedSearch } from '../../support/content/splunk-app.ts';
+import { atSearchTime, conf, expanded, savedSearch } from '../../support/content/splunk-app.ts';
 import { msOf, splunkAlertsOf } from '../../support/content/splunk-runs.ts';
 import { eventsOf } from '../../support/detections/samples.ts';
 
@@ -106,15 +106,32 @@ describe('the attributes', () => {
     const [alert = {}] = splunkAlertsOf(nameOf(rule), documents, lookups);
     const drilldowns = JSON.parse(keys.get('action.notable.param.drilldown_searches') ?? '[]') as { name: string; search: string }[];
     expect(drilldowns.length > 0).toBe(!rule.isBuildingBlock);
-    const tokens = [...keys.values()].flatMap((value) => [...value.matchAll(/\$(\w+)\$/g)].map(([, token = '']) => token));
+    const tokens = [...keys.values()].flatMap((value) => [...value.matchAll(/\$(\w+)(?:\|s)?\$/g)].map(([, token = '']) => token));
     expect(tokens).toContain(object['risk_object_field']);
     for (const token of tokens) expect(alert[token], token).toBeTypeOf('string');
-    for (const { search } of drilldowns) {
-      const filled = search.replaceAll(/\$(\w+)\$/g, (_, token: string) => String(alert[token]));
-      expect(() => spl(filled.replaceAll(/`\w+`/g, ''))).not.toThrow();
+    const searches = drilldowns.map(({ search }) => search);
+    const fields = searches.map((search) => /\$(user_id|object_id|dest)\|s\$/.exec(search)?.[1] ?? '');
+    for (const [i, search] of searches.entries()) expect(drilledDown(search, alert, documents).length, fields[i]).toBeGreaterThan(0);
+    // Ids are texts of the service: one that is no UUID shows its own events, and never those of others.
+    for (const id of ['*', 'ann*', 'ann" OR user_id="*', '" OR object_id=* OR dest="', '| where true()', '(', 'a=b', "it's", 'ann ']) {
+      const own = { 'user.id': id, 'dpas.payload.id': id, 'observer.hostname': id, 'dpas.uid': 'own' };
+      for (const [i, search] of searches.entries()) {
+        const token = fields[i] ?? '';
+        const shown = drilledDown(search, { [token]: id }, [...documents, { ...documents[0], ...own }]);
+        expect(shown, `${id} in ${search}`).toHaveLength(1);
+      }
     }
   });
 });
+
+/** What the search of a notable shows, after Splunk put the values of the notable in place of its tokens. */
+function drilledDown(search: string, alert: Row, documents: readonly Row[]): readonly Row[] {
+  const quoted = (value: unknown): string => `"${String(value).replaceAll(/["\\]/g, '\\$&')}"`;
+  const filled = search.replaceAll(/\$(\w+)\|s\$/g, (_, token: string) => quoted(alert[token]));
+  const { run, limits } = spl(expanded(filled));
+  const sourcetype = limits['sourcetype'] === 'dpas:ledger' ? 'dpas:ledger' : 'dpas:audit';
+  return run(documents.map((document) => ({ ...atSearchTime(sourcetype, document), sourcetype })));
+}
 
 test('an alert names its people, addresses and files: ten, and how many more', () => {
   const rule = rules.find(({ id }) => id === 'opened-many');
