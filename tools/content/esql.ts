@@ -1,10 +1,14 @@
 /**
  * Detection rules as queries of ES|QL, with functions that Elasticsearch 8.15 has; a list of accounts needs LOOKUP JOIN of 8.18.
  *
- * A query sees the events that arrived within the reach of the rule (`from`), and counts by event time, each record once. A burst fires
- * only in runs that follow an arrival of one of its events: without alert suppression, which needs a paid licence, an open burst would be
- * an alert in each run. A run every 5 minutes that looks back 10 minutes for arrivals may start 5 minutes late.
+ * A query sees the events that arrived within the reach of the rule (`from`), and counts by event time, each record once.
+ *
+ * Alert suppression needs a paid licence. Without it, a query that only counts raises an alert in each run of a burst. So a query also says
+ * what a run ten minutes ago saw, from the events that had arrived then, and fires if that run would not have fired. Runs come every five
+ * minutes, so a burst is an alert in two runs, and a run that starts five minutes late loses none: better twice than never. A burst that
+ * continues is an alert again in each period of the suppression.
  */
+import { suppressionOf } from '../../src/detections/evaluate.ts';
 import type { Condition, DetectionOf, Rule } from '../../src/detections/rule.ts';
 
 export const auditPattern = 'logs-dpas.audit-*';
@@ -19,19 +23,22 @@ const latest = day;
 const interval = 5 * minute;
 const sinceLastRun = 2 * interval;
 
+/** Of a rule that only counts what arrived, ms. */
+export const countedReachOf = ({ window }: { readonly window: number }): number => window + interval;
+
 /** How long ago the oldest event of a query may have arrived, ms. */
 export function reachOf({ detect }: Rule): number {
   switch (detect.kind) {
     case 'single':
       return 2 * interval;
     case 'baseline':
-      return detect.history + detect.window + latest;
+      return detect.history + detect.window + latest + sinceLastRun;
     case 'first-seen':
       return detect.history + interval;
     case 'silence':
       return day;
     default:
-      return detect.window + interval;
+      return countedReachOf(detect) + sinceLastRun;
   }
 }
 
@@ -46,7 +53,11 @@ function span(ms: number): string {
 
 const literal = (text: string): string => JSON.stringify(text);
 const present = (fields: readonly string[]): readonly string[] => fields.map((field) => `${field} IS NOT NULL`);
-const arrived = `Esql.arrived >= NOW() - ${span(sinceLastRun)}`;
+const then = `NOW() - ${span(sinceLastRun)}`;
+const arrived = `Esql.arrived >= ${then}`;
+const isEarly = `event.ingested <= ${then}`;
+/** Whether a period began since the run ten minutes ago. @param ms the period */
+const isNewPeriod = (ms: number): string => `DATE_TRUNC(${span(ms)}, NOW()) > ${then}`;
 
 function conditionOf({ fields, differ }: Condition): string {
   const parts = Object.entries(fields).map(([field, values]) => {
@@ -130,9 +141,9 @@ function shifted(ms: number): readonly string[] {
 export function esqlOf({ detect }: Rule): string {
   switch (detect.kind) {
     case 'count':
-      return bursts(detect, 'COUNT_DISTINCT(dpas.uid)');
+      return bursts(detect, 'dpas.uid');
     case 'distinct':
-      return bursts(detect, `COUNT_DISTINCT(${detect.distinct})`);
+      return bursts(detect, detect.distinct);
     case 'baseline':
       return aboveAverage(detect);
     case 'distance':
@@ -148,21 +159,35 @@ export function esqlOf({ detect }: Rule): string {
   }
 }
 
-function bursts({ where, group, window, threshold }: DetectionOf<'count' | 'distinct'>, counted: string): string {
+function bursts(detect: DetectionOf<'count' | 'distinct'>, counted: string): string {
+  const { where, group, window, threshold } = detect;
   return joined([
     from(auditPattern),
     `WHERE ${[whereOf(where), ...present(group), `@timestamp >= NOW() - ${span(ageOf(window))}`].join(' AND ')}`,
     ...buckets(window),
-    stats([`Esql.counted = ${counted}`, ...times, ...collect(group)], [...group, 'bucket']),
+    stats(
+      [
+        `Esql.counted = COUNT_DISTINCT(${counted})`,
+        `early = COUNT_DISTINCT(CASE(${isEarly}, ${counted}, NULL))`,
+        ...times,
+        ...collect(group),
+      ],
+      [...group, 'bucket'],
+    ),
     `WHERE Esql.counted >= ${threshold} AND ${arrived}`,
-    stats(['Esql.counted = MAX(Esql.counted)', ...timesAgain, ...collectAgain(group)], group),
+    stats(['Esql.counted = MAX(Esql.counted)', 'early = MAX(early)', ...timesAgain, ...collectAgain(group)], group),
+    `WHERE early < ${threshold} OR ${isNewPeriod(suppressionOf(detect))}`,
     ...lastCommands(group),
   ]);
 }
 
-function aboveAverage({ where, group, window, threshold, distinct, history, factor }: DetectionOf<'baseline'>): string {
-  const [recent, past] = [window / 1_000, (window + history) / 1_000];
+function aboveAverage(detect: DetectionOf<'baseline'>): string {
+  const { where, group, window, threshold, distinct, history, factor } = detect;
+  const [recent, past, ago] = [window / 1_000, (window + history) / 1_000, sinceLastRun / 1_000];
   const isRecent = `age < shift + ${recent}`;
+  // Without a division, which rounds integers.
+  const isAbove = (counted: string, before: string): string =>
+    `${counted} >= ${threshold} AND ${counted} * ${history / window} > ${factor} * ${before}`;
   const onlyRecent = (field: string): string => `CASE(${isRecent}, ${field}, NULL)`;
   return joined([
     from(auditPattern),
@@ -172,6 +197,8 @@ function aboveAverage({ where, group, window, threshold, distinct, history, fact
       [
         `Esql.counted = COUNT_DISTINCT(${onlyRecent(distinct)})`,
         `Esql.before = COUNT_DISTINCT(CASE(age >= shift + ${recent} AND age < shift + ${past}, dpas.uid, NULL))`,
+        `early = COUNT_DISTINCT(CASE(age >= shift + ${ago} AND age < shift + ${recent + ago} AND ${isEarly}, ${distinct}, NULL))`,
+        `early_before = COUNT_DISTINCT(CASE(age >= shift + ${recent + ago} AND age < shift + ${past + ago} AND ${isEarly}, dpas.uid, NULL))`,
         `Esql.started = MIN(${onlyRecent('@timestamp')})`,
         `Esql.ended = MAX(${onlyRecent('@timestamp')})`,
         `Esql.arrived = MAX(${onlyRecent('event.ingested')})`,
@@ -179,9 +206,14 @@ function aboveAverage({ where, group, window, threshold, distinct, history, fact
       ],
       [...group, 'shift'],
     ),
-    // Without a division, which rounds integers.
-    `WHERE Esql.counted >= ${threshold} AND Esql.counted * ${history / window} > ${factor} * Esql.before AND ${arrived}`,
-    stats(['Esql.counted = MAX(Esql.counted)', 'Esql.before = MIN(Esql.before)', ...timesAgain, ...collectAgain(group)], group),
+    `WHERE ${isAbove('Esql.counted', 'Esql.before')}`,
+    `EVAL early = CASE(${isAbove('early', 'early_before')}, 1, 0)`,
+    stats(
+      ['Esql.counted = MAX(Esql.counted)', 'Esql.before = MIN(Esql.before)', 'early = MAX(early)', ...timesAgain, ...collectAgain(group)],
+      group,
+    ),
+    // Old events leave the average without an arrival.
+    `WHERE early == 0 OR (${isNewPeriod(suppressionOf(detect))} AND ${arrived})`,
     ...lastCommands(group),
   ]);
 }
@@ -190,18 +222,32 @@ function aboveAverage({ where, group, window, threshold, distinct, history, fact
  * Pairs of stays: the events of a group at one place within an hour, from the first to the last. Two stays in the same hour are farther
  * apart than one travels in an hour. VALUES takes no points in older stacks, but their texts, here to a tenth of a degree.
  */
-function farApart({ where, group, window, km, kmPerHour }: DetectionOf<'distance'>): string {
+function farApart(detect: DetectionOf<'distance'>): string {
+  const { where, group, window, km, kmPerHour } = detect;
   if (km < kmPerHour) throw new Error('ES|QL compares the times of stays of an hour: a shorter way needs shorter stays');
   const place = 'source.geo.location';
-  const ofStay = (name: string): string => `"${['start', 'end', 'arrived', 'place'].map((part) => `%{${name}_${part}}`).join(';')}"`;
+  const ofStay = (name: string): string =>
+    `"${['start', 'end', 'arrived', 'early_start', 'early_end', 'place'].map((part) => `%{${name}_${part}}`).join(';')}"`;
   const at = (column: string): string => `TO_DATETIME(${column})`;
-  const isRecent = (column: string): string => `${at(column)} >= NOW() - ${span(sinceLastRun)}`;
+  const isRecent = (column: string): string => `${at(column)} >= ${then}`;
+  const secondsOf = (end: string, start: string): string => `DATE_DIFF("seconds", ${at(end)}, ${at(start)})`;
+  const isTooFar = (seconds: string): string => `Esql.kilometres * 3600 > ${kmPerHour} * ${seconds} AND ${seconds} < ${window / 1_000}`;
+  // A time that no event has is no time.
+  const early = (column: string): string => `COALESCE(TO_STRING(${column}), "-")`;
   return joined([
     from(auditPattern),
     `WHERE ${[whereOf(where), ...present([...group, place].filter((field) => !(field in (where[0]?.fields ?? {})))), `@timestamp >= NOW() - ${span(ageOf(window))}`].join(' AND ')}`,
     `EVAL place = REPLACE(TO_STRING(${place}), "([.][0-9])[0-9]+", "$1"), hour = DATE_TRUNC(1 hour, @timestamp)`,
-    stats([...times, ...collect(group)], [...group, 'place', 'hour']),
-    'EVAL stay = CONCAT(TO_STRING(Esql.started), ";", TO_STRING(Esql.ended), ";", TO_STRING(Esql.arrived), ";", place)',
+    stats(
+      [
+        ...times,
+        `early_start = MIN(CASE(${isEarly}, @timestamp, NULL))`,
+        `early_end = MAX(CASE(${isEarly}, @timestamp, NULL))`,
+        ...collect(group),
+      ],
+      [...group, 'place', 'hour'],
+    ),
+    `EVAL stay = CONCAT(${['TO_STRING(Esql.started)', 'TO_STRING(Esql.ended)', 'TO_STRING(Esql.arrived)', early('early_start'), early('early_end'), 'place'].join(', ";", ')})`,
     stats(['stay = VALUES(stay)', 'places = COUNT_DISTINCT(place)', 'Esql.arrived = MAX(Esql.arrived)', ...collectAgain(group)], group),
     `WHERE places > 1 AND ${arrived}`,
     'EVAL other = stay',
@@ -209,11 +255,14 @@ function farApart({ where, group, window, km, kmPerHour }: DetectionOf<'distance
     'MV_EXPAND other',
     `DISSECT stay ${ofStay('stay')}`,
     `DISSECT other ${ofStay('other')}`,
-    `WHERE stay_place != other_place AND stay_start <= other_start AND (${isRecent('stay_arrived')} OR ${isRecent('other_arrived')})`,
-    `EVAL Esql.kilometres = ST_DISTANCE(TO_GEOPOINT(stay_place), TO_GEOPOINT(other_place)) / 1000, seconds = DATE_DIFF("seconds", ${at('stay_end')}, ${at('other_start')}), place = MV_APPEND(stay_place, other_place)`,
-    `WHERE Esql.kilometres > ${km} AND Esql.kilometres * 3600 > ${kmPerHour} * seconds AND seconds < ${window / 1_000}`,
+    'WHERE stay_place != other_place AND stay_start <= other_start',
+    `EVAL Esql.kilometres = ST_DISTANCE(TO_GEOPOINT(stay_place), TO_GEOPOINT(other_place)) / 1000, seconds = ${secondsOf('stay_end', 'other_start')}, early_seconds = ${secondsOf('stay_early_end', 'other_early_start')}, place = MV_APPEND(stay_place, other_place)`,
+    `WHERE Esql.kilometres > ${km} AND ${isTooFar('seconds')}`,
+    `EVAL early = CASE(${isTooFar('early_seconds')}, 1, 0), fresh = CASE(${isRecent('stay_arrived')} OR ${isRecent('other_arrived')}, 1, 0)`,
     stats(
       [
+        'early = MAX(early)',
+        'fresh = MAX(fresh)',
         'Esql.kilometres = MAX(Esql.kilometres)',
         'Esql.place_values = VALUES(place)',
         `Esql.started = MIN(${at('stay_start')})`,
@@ -222,14 +271,14 @@ function farApart({ where, group, window, km, kmPerHour }: DetectionOf<'distance
       ],
       group,
     ),
+    `WHERE fresh == 1 AND (early == 0 OR ${isNewPeriod(suppressionOf(detect))})`,
     ...lastCommands(group),
   ]);
 }
 
 /** What arrived since the last run is new, and what arrived before it is known. */
 function firstSeen({ where, group, of, history, known }: DetectionOf<'first-seen'>): string {
-  const isNew = `event.ingested >= NOW() - ${span(sinceLastRun)}`;
-  const isOld = `event.ingested < NOW() - ${span(sinceLastRun)}`;
+  const isNew = `event.ingested > ${then}`;
   const onlyNew = (field: string): string => `CASE(${isNew}, ${field}, NULL)`;
   const values = of.map((field, i) => ({ field, known: `known_${i}` }));
   return joined([
@@ -238,8 +287,8 @@ function firstSeen({ where, group, of, history, known }: DetectionOf<'first-seen
     `EVAL fresh = ${of.length === 1 ? (of[0] ?? '') : `CONCAT(${of.map(untabbed).join(', "\\t", ')})`}`,
     stats(
       [
-        `begun = MIN(CASE(${isOld}, @timestamp, NULL))`,
-        ...values.map((each) => `${each.known} = VALUES(CASE(${isOld}, ${untabbed(each.field)}, NULL))`),
+        `begun = MIN(CASE(${isEarly}, @timestamp, NULL))`,
+        ...values.map((each) => `${each.known} = VALUES(CASE(${isEarly}, ${untabbed(each.field)}, NULL))`),
         `fresh = VALUES(CASE(${isNew} AND @timestamp >= NOW() - ${span(latest)}, fresh, NULL))`,
         `Esql.started = MIN(${onlyNew('@timestamp')})`,
         `Esql.ended = MAX(${onlyNew('@timestamp')})`,
@@ -273,13 +322,15 @@ function silence({ where, group, window }: DetectionOf<'silence'>): string {
     from(ledgerPattern),
     `WHERE ${[whereOf(where), `@timestamp >= NOW() - ${span(day)}`].join(' AND ')}`,
     stats(['Esql.newest = MAX(@timestamp)'], group),
-    `WHERE Esql.newest < NOW() - ${span(window)}`,
+    // A silence may have begun while no rule ran.
+    `WHERE Esql.newest < NOW() - ${span(window)} AND (Esql.newest >= NOW() - ${span(window + sinceLastRun)} OR ${isNewPeriod(window)})`,
     `KEEP ${[...group, 'Esql.*'].join(', ')}`,
   ]);
 }
 
 /** The first time of the first step, the last time of the last one, and each time of the steps between. */
-function sequence({ group, window, steps }: DetectionOf<'sequence'>): string {
+function sequence(detect: DetectionOf<'sequence'>): string {
+  const { group, window, steps } = detect;
   const [first, last] = [steps[0], steps.at(-1)];
   const between = steps.slice(1, -1);
   if (!first || !last || between.length > 1 || steps.some(({ times: repeated }) => repeated > 1))
@@ -291,6 +342,11 @@ function sequence({ group, window, steps }: DetectionOf<'sequence'>): string {
     .join(' OR ');
   const width = (window + sinceLastRun) / 1_000;
   const takers = steps.map(takersOf);
+  const isEarlyStep = (where: readonly Condition[], field: string): string => `CASE(${whereOf(where)} AND ${isEarly}, ${field}, NULL)`;
+  const wasEarly =
+    between.length === 0
+      ? 'early_started < early_ended'
+      : `early_started < Esql.between AND Esql.between < early_ended AND MV_COUNT(MV_DEDUPE(MV_APPEND(early_between, TO_STRING(Esql.between)))) == MV_COUNT(early_between)`;
   return joined([
     from(auditPattern),
     `WHERE ${[`(${any})`, ...present(group), `@timestamp >= NOW() - ${span(ageOf(window))}`].join(' AND ')}`,
@@ -303,6 +359,9 @@ function sequence({ group, window, steps }: DetectionOf<'sequence'>): string {
         ...between.map(({ where }) => `Esql.between = VALUES(${isStep(where, '@timestamp')})`),
         `Esql.ended = MAX(${isStep(last.where, '@timestamp')})`,
         'Esql.arrived = MAX(event.ingested)',
+        `early_started = MIN(${isEarlyStep(first.where, '@timestamp')})`,
+        ...between.map(({ where }) => `early_between = VALUES(${isEarlyStep(where, 'TO_STRING(@timestamp)')})`),
+        `early_ended = MAX(${isEarlyStep(last.where, '@timestamp')})`,
         ...collect(group),
         ...steps.map((step) => `${takersOf(step)} = VALUES(${isStep(step.where, 'who')})`),
       ],
@@ -310,16 +369,16 @@ function sequence({ group, window, steps }: DetectionOf<'sequence'>): string {
     ),
     `WHERE Esql.started < Esql.ended AND ${arrived}`,
     ...(between.length === 0 ? [] : ['MV_EXPAND Esql.between', 'WHERE Esql.started < Esql.between AND Esql.between < Esql.ended']),
-    stats([...timesAgain, ...collectAgain(group), ...takers.map((column) => `${column} = VALUES(${column})`)], group),
+    `EVAL early = CASE(${wasEarly}, 1, 0)`,
+    stats(['early = MAX(early)', ...timesAgain, ...collectAgain(group), ...takers.map((column) => `${column} = VALUES(${column})`)], group),
+    `WHERE early == 0 OR ${isNewPeriod(suppressionOf(detect))}`,
     ...lastCommands(group, takers),
   ]);
 }
 
 /** Who took the last step of a sequence, once for each group: the texts keep time, people and places of a step together. */
-function across(
-  { group, window, steps }: DetectionOf<'sequence'>,
-  { by, distinct, threshold }: NonNullable<DetectionOf<'sequence'>['across']>,
-): string {
+function across(detect: DetectionOf<'sequence'>, { by, distinct, threshold }: NonNullable<DetectionOf<'sequence'>['across']>): string {
+  const { group, window, steps } = detect;
   const [first, last] = steps;
   if (!first || !last || steps.length > 2 || by !== 'user.id') throw new Error('ES|QL counts the users of the last of two steps');
   const width = (window + sinceLastRun) / 1_000;
@@ -327,7 +386,7 @@ function across(
   const others = named.filter((field) => field !== by);
   const textOf = (field: string): string => untabbed(`COALESCE(${field === 'source.ip' ? `TO_STRING(${field})` : field}, "")`);
   // The id is the last, and therefore may have a tab.
-  const taken = `CONCAT(${['TO_STRING(@timestamp)', ...others.map(textOf), by].join(', "\\t", ')})`;
+  const taken = `CONCAT(${['TO_STRING(@timestamp)', 'TO_STRING(event.ingested)', ...others.map(textOf), by].join(', "\\t", ')})`;
   const again = (columns: readonly string[]): readonly string[] => columns.map((column) => `${column} = VALUES(${column})`);
   return joined([
     from(auditPattern),
@@ -338,6 +397,7 @@ function across(
     stats(
       [
         `Esql.started = MIN(CASE(${whereOf(first.where)}, @timestamp, NULL))`,
+        `early_started = MIN(CASE(${whereOf(first.where)} AND ${isEarly}, @timestamp, NULL))`,
         'taken = VALUES(taken)',
         'Esql.arrived = MAX(event.ingested)',
         `file.name = MV_FIRST(VALUES(${fileName}))`,
@@ -346,12 +406,13 @@ function across(
       [...group, 'shift'],
     ),
     'MV_EXPAND taken',
-    `DISSECT taken "${['at', ...others, by].map((field) => `%{${field}}`).join('\\t')}"`,
+    `DISSECT taken "${['at', 'seen', ...others, by].map((field) => `%{${field}}`).join('\\t')}"`,
     `EVAL Esql.ended = TO_DATETIME(at), ${others.map((field) => `${field} = CASE(${field} == "", NULL, ${field})`).join(', ')}`,
     'WHERE Esql.started < Esql.ended',
     stats(
       [
         `Esql.counted = COUNT_DISTINCT(${distinct})`,
+        `early = COUNT_DISTINCT(CASE(TO_DATETIME(seen) <= ${then} AND early_started < Esql.ended, ${distinct}, NULL))`,
         ...timesAgain,
         `${fileNames} = VALUES(file.name)`,
         `${fileIds} = VALUES(dpas.payload.id)`,
@@ -360,7 +421,8 @@ function across(
       [by, 'shift'],
     ),
     `WHERE Esql.counted >= ${threshold} AND ${arrived}`,
-    stats(['Esql.counted = MAX(Esql.counted)', ...timesAgain, ...collectAgain([by]), ...again([takers])], [by]),
+    stats(['Esql.counted = MAX(Esql.counted)', 'early = MAX(early)', ...timesAgain, ...collectAgain([by]), ...again([takers])], [by]),
+    `WHERE early < ${threshold} OR ${isNewPeriod(suppressionOf(detect))}`,
     ...lastCommands([by], [takers]),
   ]);
 }

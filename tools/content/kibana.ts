@@ -1,7 +1,8 @@
 /** The detection rules, and the exception lists that they name, in the form that Kibana imports. */
+import { suppressionOf } from '../../src/detections/evaluate.ts';
 import type { Condition, Detection, Rule } from '../../src/detections/rule.ts';
 import { tacticsOf } from './attack.ts';
-import { ageOf, auditPattern, esqlOf, ledgerPattern, lookupIndexOf, reachOf } from './esql.ts';
+import { ageOf, auditPattern, countedReachOf, esqlOf, ledgerPattern, lookupIndexOf, reachOf } from './esql.ts';
 import { mappedFields } from './mapped-fields.ts';
 import { isOneDenial, riskScores } from './rules.ts';
 
@@ -47,7 +48,7 @@ const exceptionLists = [
 type Form = Readonly<Record<string, unknown>>;
 
 function ruleOf(rule: Rule): object {
-  return { ...commonOf(rule), ...formOf(rule), required_fields: requiredFields(rule), ...suppressionOf(rule) };
+  return { ...commonOf(rule), ...formOf(rule), required_fields: requiredFields(rule), ...alertSuppressionOf(rule) };
 }
 
 /** The language of a rule, its query, and the events that a run reads. */
@@ -106,21 +107,15 @@ function groupOf(detect: Detection): readonly string[] {
   return detect.kind === 'sequence' && detect.across ? [detect.across.by] : detect.group;
 }
 
-/** As long as `evaluate` joins firings to one alert. Kibana does not suppress sequences of EQL in every version. */
-function suppressionOf({ detect, dataset }: Rule): Form {
+/** Kibana does not suppress sequences of EQL in every version. */
+function alertSuppressionOf({ detect, dataset }: Rule): Form {
   if (detect.kind === 'sequence' && !isEsql(detect)) return {};
   // Each gap and suspension of the trail is an alert.
   if (detect.kind === 'single' && dataset === 'ledger') return {};
-  const ms =
-    detect.kind === 'single'
-      ? hour
-      : detect.kind === 'first-seen' || detect.kind === 'silence'
-        ? 24 * hour
-        : Math.max(hour, 2 * detect.window);
   return {
     alert_suppression: {
       group_by: groupOf(detect),
-      duration: { value: Math.ceil(ms / hour), unit: 'h' },
+      duration: { value: Math.ceil(suppressionOf(detect) / hour), unit: 'h' },
       missing_fields_strategy: 'doNotSuppress',
     },
   };
@@ -304,7 +299,7 @@ function thresholdOf(rule: Rule): readonly object[] {
       query: kqlOf(where),
       filters: [newerThan(ageOf(window))],
       threshold: { field: group, value, cardinality: detect.kind === 'distinct' ? [{ field: detect.distinct, value }] : [] },
-      from: `now-${reachOf(rule) / minute}m`,
+      from: `now-${countedReachOf(detect) / minute}m`,
     },
   ];
 }

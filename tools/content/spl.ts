@@ -2,7 +2,7 @@
  * Detection rules as searches of Splunk. A search selects events by the time of their arrival, and counts by the time of the event, each
  * record once. The results have the names of CIM that the app sets (props.conf). Throttling joins the results of following runs to one alert.
  */
-import { newFor } from '../../src/detections/evaluate.ts';
+import { newFor, suppressionOf } from '../../src/detections/evaluate.ts';
 import type { Condition, DetectionOf, Rule } from '../../src/detections/rule.ts';
 import { isOneDenial } from './rules.ts';
 
@@ -31,14 +31,10 @@ export function ageOf({ detect }: Rule): number {
   }
 }
 
-/** The fields whose values throttle, and for how long, ms: as long as `evaluate` joins firings to one alert. */
+/** The fields whose values throttle, and for how long, ms. */
 export function throttleOf({ detect }: Rule): { readonly fields: readonly string[]; readonly period: number } {
-  if (detect.kind === 'single') return { fields: ['alert_key'], period: hour };
-  if (isLong(detect.kind) || detect.kind === 'silence') return { fields: groupOf(detect).map(nameOf), period: Math.max(day, 2 * windowOf(detect)) }; // prettier-ignore
-  return { fields: groupOf(detect).map(nameOf), period: Math.max(hour, 2 * windowOf(detect)) };
+  return { fields: detect.kind === 'single' ? ['alert_key'] : groupOf(detect).map(nameOf), period: suppressionOf(detect) };
 }
-
-const windowOf = (detect: Rule['detect']): number => ('window' in detect ? detect.window : 0);
 
 /** The fields of ECS that each alert has one value of. */
 export const groupOf = (detect: Rule['detect']): readonly string[] =>

@@ -1,4 +1,4 @@
-/** Runs a detection rule of content/kibana every five minutes, as Kibana does, with the evaluators of KQL, EQL and ES|QL. */
+/** Runs a detection rule of content/kibana by its schedule, every five minutes, as Kibana does, with the evaluators of KQL, EQL and ES|QL. */
 import { readFileSync } from 'node:fs';
 import type { DetectionEvent } from '../../../src/detections/evaluate.ts';
 import { eql } from './eql.ts';
@@ -110,8 +110,14 @@ function overThreshold({ query, threshold }: KibanaRule, rows: readonly Row[]): 
  * The alerts of all runs, with the time of the run as `run`, ms. Kibana makes one alert of an event or a sequence that several runs find, and suppresses further alerts of a group.
  * @param rows  with `event.ingested`
  * @param isLicensed  whether alert suppression, a paid function, is active
+ * @param runs  the times of the runs, ms, if they are not those of the schedule
  */
-export function alertsOf(rule: KibanaRule, rows: readonly Row[], lists: Lists, isLicensed = true): readonly Row[] {
+export function alertsOf(
+  rule: KibanaRule,
+  rows: readonly Row[],
+  lists: Lists,
+  { isLicensed = true, runs }: { readonly isLicensed?: boolean; readonly runs?: Iterable<number> } = {},
+): readonly Row[] {
   const arrivals = rows.map((row) => ({ row, arrived: Date.parse(String(row['event.ingested'])) }));
   const { group_by: groups = [], duration } = rule.alert_suppression ?? {};
   const suppressMs = isLicensed && duration ? duration.value * (units[duration.unit] ?? NaN) : 0;
@@ -119,7 +125,7 @@ export function alertsOf(rule: KibanaRule, rows: readonly Row[], lists: Lists, i
   const opened = new Map<string, number>();
   const known = new Set<unknown>();
   const alerts: Row[] = [];
-  for (const run of runTimes(arrivals, interval, rule.query.includes('Esql.newest'))) {
+  for (const run of runs ?? runTimes(arrivals, interval, rule.query.includes('Esql.newest'))) {
     const seen = arrivals.filter(({ arrived }) => arrived <= run && arrived > run - msOf(rule.from)).map(({ row }) => row);
     for (const alert of find(seen, run, lists)) {
       if (alert['_id'] !== undefined && rule.type !== 'threshold' && known.has(alert['_id'])) continue;
