@@ -21,8 +21,10 @@ export function span(seconds: number): string {
   return `${Math.floor(whole / 86_400)} d`;
 }
 
+/** `18 min ago`; of a time in the future `18 min after now`. */
 export function ago(at: Micros, now: Micros): string {
-  return `${span((now - at) / 1e6)} ago`;
+  const seconds = (now - at) / 1e6;
+  return seconds > -1 ? `${span(seconds)} ago` : `${span(-seconds)} after now`;
 }
 
 /** Date and time of day in a zone: `{ date: '2026-11-20', time: '02:45:00' }`. */

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import type { Snapshot, SourceSnapshot } from '../../../src/model/snapshot.ts';
-import { rfc3339, span } from '../../../src/report/format-time.ts';
+import { ago, rfc3339, span } from '../../../src/report/format-time.ts';
 import { statusSummary } from '../../../src/report/status-summary.ts';
 import { statusJson } from '../../../src/report/status-json.ts';
 import { coverage, delayCounts, micros, now, replay, sink, snapshot, source } from '../../support/report/snapshots.ts';
@@ -19,6 +19,16 @@ const begins = source({
   coverage: coverage({ startsAt: three, liveFrom: three, read: [], windows: none }),
 });
 const well = 'COMPLETE SO FAR AND DELIVERED, complete until 02:45 UTC (18 min ago)';
+
+test.each([
+  ['02:45:00', '18 min ago'],
+  ['03:02:59.5', '0 s ago'],
+  // The clocks of two machines differ by parts of a second.
+  ['03:03:00.5', '0 s ago'],
+  ['05:03:00', '2 h after now'],
+])('at 03:03:00, %s is %s', (clock, text) => {
+  expect(ago(micros(`2026-11-20T${clock}Z`), micros('2026-11-20T03:03:00Z'))).toBe(text);
+});
 
 // now is 03:03:00 UTC here and 03:03:01 at the service; time before 02:18:00 is due.
 test.each<[string, Partial<Snapshot>, string]>([
