@@ -553,6 +553,10 @@ def duration(text):  # Microseconds of 400d, 1h30m.
     need(re.fullmatch(r'([0-9]+(ms|[smhd]))+', text), 'it is not a duration such as 400d')
     return sum(int(digits) * {'ms': 1_000, 's': 10 ** 6, 'm': 60 * 10 ** 6, 'h': 3_600 * 10 ** 6, 'd': DAY}[unit] for digits, unit in re.findall(r'(\d+)(ms|[smhd])', text))
 
+def quorum(text):
+    need(re.fullmatch('[1-9][0-9]{0,3}', text), 'it is not a number from 1 on')
+    return int(text)
+
 def bound(text, is_end=False):  # Microseconds of a time, or of a day or a month in UTC, which --to includes.
     at = micros(text + {4 + 3: '-01T00:00:00Z', 10: 'T00:00:00Z'}.get(len(text), ''))
     need(at is not None and (len(text) in (7, 10) or text[-1] in 'Z' or text[-6] in '+-'), 'it is not a time such as 2026-11-21T00:00:00Z, 2026-11-21 or 2026-11')
@@ -563,7 +567,7 @@ def main():
     place = parser.add_mutually_exclusive_group(required=True)
     binary, content = argparse.FileType('rb'), lambda path: binary(path).read()
     def key_file(path, kind=1):
-        lines = filter(None, (line.strip(' \t\r') for line in content(path).decode('utf-8-sig', 'replace').split('\n')))
+        lines = filter(None, (re.sub(r' [0-9]+ ([0-9]+|-)\Z', '', line.strip(' \t\r')) for line in content(path).decode('utf-8-sig', 'replace').split('\n')))
         return [read_key(line, kind) for line in lines] or need(False, '"%s" has no key' % path)
     def certificate_file(path):
         found = re.findall(b'-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----', content(path))
@@ -574,7 +578,7 @@ def main():
     for group, name, read in files: group.add_argument(name, type=read)
     arguments = ('--retention', duration, 'segments older than this may be missing, e.g. 400d'), ('--stamped-within', duration, 'default 48h'), (
         '--from', bound, 'each window of a period: a time, a day or a month'), ('--to', functools.partial(bound, is_end=True), 'its end'), (
-        '--key-until', bound, 'a key was stolen then'), ('--fresh', duration, 'the newest line, time stamp and cosignature must not be older'), ('--quorum', int, 'default: all of --witness')
+        '--key-until', bound, 'a key was stolen then'), ('--fresh', duration, 'the newest line, time stamp and cosignature must not be older'), ('--quorum', quorum, 'default: all of --witness')
     for name, read, text in arguments: parser.add_argument(name, type=read, help=text)
     parser.add_argument('--print', action='store_true', help='with --proof: standard output receives the verified lines, and nothing else')
     options = parser.parse_args()

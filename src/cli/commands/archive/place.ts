@@ -95,7 +95,8 @@ export async function keysIn(file: string, option: string, signal: AbortSignal, 
     .toString('utf8')
     .replace(/^\ufeff/, '')
     .split('\n')
-    .map((line) => line.replace(/^[ \t\r]+|[ \t\r]+$/g, ''))
+    // "archive keys" prints the sizes at which a key began and ended.
+    .map((line) => line.replace(/^[ \t\r]+|(?: \d+ (?:\d+|-))?[ \t\r]*$/g, ''))
     .filter((line) => line !== '');
   if (lines.length === 0) throw new WaybillError('usage', `cannot use ${option} "${file}": it is empty`);
   return lines.map((line) => {
