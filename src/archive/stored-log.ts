@@ -30,12 +30,8 @@ export async function checkpointNumbers(store: ArchiveStore): Promise<readonly n
 }
 
 async function listedNumbers(store: ArchiveStore): Promise<readonly number[]> {
-  const numbers: number[] = [];
-  for await (const path of store.list('checkpoints/')) {
-    const number = checkpointNumber(path);
-    if (number !== undefined) numbers.push(number);
-  }
-  return numbers.sort((a, b) => a - b);
+  const paths = await Array.fromAsync(store.list('checkpoints/'));
+  return paths.flatMap((path) => checkpointNumber(path) ?? []).sort((a, b) => a - b);
 }
 
 /**

@@ -47,13 +47,13 @@ interface Firing extends Omit<Alert, 'events' | 'started'> {
 }
 type GroupFiring = Omit<Firing, 'group'>;
 
-/** A computation in short steps: the caller may stop between two of them. */
+/** A computation that the caller may stop between two steps. */
 export type Steps<Result> = Generator<undefined, Result>;
 
 /**
  * @param events  in the order of their times, each record once
  * @param now  the end of the events, ms: a silence lasts until then
- * @returns alerts in the order of their times. Firings of a group within the suppression after the first one are one alert, as in a SIEM.
+ * @returns alerts in the order of their times. Firings of a group within the suppression after the first one are one alert.
  */
 export function* evaluating(
   { detect, exceptions }: Rule,
@@ -68,7 +68,7 @@ export function* evaluating(
   return yield* suppressed(yield* firings(detect, counted, lists, now), suppressionOf(detect));
 }
 
-/** The same in one step. */
+/** In one step. */
 export function evaluate(...given: Parameters<typeof evaluating>): readonly Alert[] {
   const steps = evaluating(...given);
   for (;;) {
@@ -77,18 +77,17 @@ export function evaluate(...given: Parameters<typeof evaluating>): readonly Aler
   }
 }
 
-const eventsAStep = 1_000;
-
+/** A step takes 1,000 items. */
 function* flatMapped<Item, Result>(items: readonly Item[], map: (item: Item, i: number) => readonly Result[]): Steps<Result[]> {
   const results: Result[] = [];
   for (const [i, item] of items.entries()) {
-    if (i % eventsAStep === eventsAStep - 1) yield;
+    if (i % 1_000 === 999) yield;
     results.push(...map(item, i));
   }
   return results;
 }
 
-/** How long a further firing of a group belongs to the same alert, ms. */
+/** How long firings of a group are one alert, ms. */
 export function suppressionOf(detect: Detection): number {
   if (detect.kind === 'single') return hour;
   if (detect.kind === 'first-seen' || detect.kind === 'silence') return day;

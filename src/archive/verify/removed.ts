@@ -28,8 +28,6 @@ export class RemovedSegments {
   readonly #findings: Findings;
   readonly #before: Micros | undefined;
   readonly #missing: Missing[] = [];
-  /** Missing since the last segment that is there. */
-  #latest: Missing[] = [];
   readonly #orders: Order[] = [];
   #oldest: Micros | undefined;
 
@@ -45,9 +43,7 @@ export class RemovedSegments {
   }
 
   add(lost: LostSegment): void {
-    const missing = { ...lost, oldest: this.#oldest, next: undefined };
-    this.#missing.push(missing);
-    this.#latest.push(missing);
+    this.#missing.push({ ...lost, oldest: this.#oldest, next: undefined });
   }
 
   /**
@@ -65,10 +61,10 @@ export class RemovedSegments {
     const { position } = facts;
     if (!position) return undefined;
     this.#oldest = Math.min(this.#oldest ?? Infinity, position.at);
-    if (this.#latest.length === 0) return undefined;
-    for (const each of this.#latest) each.next = position.at;
-    this.#latest = [];
-    return newestTime(facts, position.at);
+    // Those since the last segment that is there.
+    const latest = this.#missing.slice(this.#missing.findLastIndex(({ next }) => next !== undefined) + 1);
+    for (const each of latest) each.next = position.at;
+    return latest.length === 0 ? undefined : newestTime(facts, position.at);
   }
 
   /** Reports the missing segments. Adjacent segments that are missing for the same reason share one finding. */

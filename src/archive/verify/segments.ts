@@ -59,14 +59,8 @@ export class Segments {
 
   /** @param size  the lines of the newest signed checkpoint */
   static async list(store: ArchiveStore, size: number, findings: Findings, turns: Turns): Promise<Segments> {
-    const byLeaf = new Map<number, SegmentName[]>();
-    for await (const path of store.list('segments/')) {
-      const name = parseSegmentPath(path);
-      if (!name) continue;
-      const names = byLeaf.get(name.firstLeaf);
-      if (names) names.push(name);
-      else byLeaf.set(name.firstLeaf, [name]);
-    }
+    const names = (await Array.fromAsync(store.list('segments/'))).flatMap((path) => parseSegmentPath(path) ?? []);
+    const byLeaf = Map.groupBy(names, ({ firstLeaf }) => firstLeaf);
     return new Segments(store, size, findings, turns, byLeaf);
   }
 

@@ -104,12 +104,8 @@ export class TimeStampCheck {
 
   /** The checkpoints of all time stamps that are stored or named, in order. */
   async #numbers(): Promise<readonly number[]> {
-    const numbers = new Set(this.#named.keys());
-    for await (const path of this.#store.list('timestamps/')) {
-      const number = tokenNumber(path);
-      if (number !== undefined) numbers.add(number);
-    }
-    return [...numbers].sort((a, b) => a - b);
+    const stored = (await Array.fromAsync(this.#store.list('timestamps/'))).flatMap((path) => tokenNumber(path) ?? []);
+    return [...new Set([...this.#named.keys(), ...stored])].sort((a, b) => a - b);
   }
 
   /** @returns the file, empty if it is missing or too large; undefined, with a finding, if it contradicts a signed line */

@@ -49,28 +49,28 @@ export interface VerifyOptions {
 
 export interface VerifyReport {
   readonly result: 'intact' | 'altered' | 'unproven';
-  readonly origin: string | undefined;
+  readonly origin?: string | undefined;
   readonly checkpoints: number;
   readonly lines: number;
   /** Those of them that were not read, because their segments are missing. */
   readonly missing: number;
   /** Of the newest checkpoint, in base64. */
-  readonly root: string | undefined;
+  readonly root?: string | undefined;
   readonly records: number;
   /** The keys that signed it, as `name+id`, with the numbers of lines of the first and the last checkpoint that each signed. */
   readonly keys: readonly { readonly key: string; readonly first: number; readonly last: number }[];
   /** When the newest line was archived, by the clock of the collector. */
-  readonly archivedAt: Micros | undefined;
+  readonly archivedAt?: Micros | undefined;
   readonly sources: readonly SourceWindows[];
   readonly findings: readonly Finding[];
   /** The number of lines that this checkpoint confirms. */
   readonly confirmed: number;
   /** Undefined without `timestampRoots`, or without a valid time stamp. */
-  readonly timeStamps: TimeStampReport | undefined;
+  readonly timeStamps?: TimeStampReport | undefined;
   /** Undefined without witnesses, or without a quorum of them. */
-  readonly cosignatures: CosignatureReport | undefined;
+  readonly cosignatures?: CosignatureReport | undefined;
   /** The longest time, in µs, from the archiving of a line to its first time stamp or cosignature; undefined if none has one. */
-  readonly within: number | undefined;
+  readonly within?: number | undefined;
 }
 
 /** @param findings  receives each finding at once: it is known also if the store fails later */

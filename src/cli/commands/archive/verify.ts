@@ -103,23 +103,8 @@ function unreadable(name: string, thrown: unknown, findings: Findings): VerifyRe
   const isStorage = codeOf(thrown) === 'sink_unavailable' || codeOf(thrown) === 'sink_blocked';
   if (!isStorage && !(thrown instanceof Error && 'syscall' in thrown)) throw thrown;
   findings.unproven(name, `cannot read the whole archive: ${messageOf(thrown)}`);
-  return {
-    result: findings.result,
-    origin: undefined,
-    checkpoints: 0,
-    lines: 0,
-    missing: 0,
-    root: undefined,
-    records: 0,
-    keys: [],
-    archivedAt: undefined,
-    sources: [],
-    findings: findings.all,
-    confirmed: 0,
-    timeStamps: undefined,
-    cosignatures: undefined,
-    within: undefined,
-  };
+  const nothing = { checkpoints: 0, lines: 0, missing: 0, records: 0, keys: [], sources: [], confirmed: 0 };
+  return { ...nothing, result: findings.result, findings: findings.all };
 }
 
 /** Mail and editors change line breaks and blanks around a text, and add a byte order mark: the signed lines do not depend on them. */

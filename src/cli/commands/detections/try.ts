@@ -60,9 +60,8 @@ const turnMs = 100;
 
 /** Takes the steps of a computation, and looks for a signal between them. */
 async function finished<Result>(steps: Steps<Result>, signal: AbortSignal): Promise<Result> {
-  for (let turn = 0; ;) {
-    const { done, value } = steps.next();
-    if (done) return value;
+  for (let [step, turn] = [steps.next(), 0]; ; step = steps.next()) {
+    if (step.done) return step.value;
     if (systemClock.now() - turn < turnMs) continue;
     await setImmediate();
     signal.throwIfAborted();
