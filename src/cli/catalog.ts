@@ -25,6 +25,7 @@ export const files = {
   compare: () => import('./commands/compare/index.ts'),
   archive: () => import('./commands/archive/index.ts'),
   detections: () => import('./commands/detections/index.ts'),
+  fleet: () => import('./commands/fleet.ts'),
   setup: () => import('./commands/setup/index.ts'),
   encode: () => import('./commands/encode.ts'),
   schema: () => import('./commands/schema.ts'),

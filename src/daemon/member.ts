@@ -3,19 +3,19 @@ import { mkdirSync, readdirSync, rmSync } from 'node:fs';
 import { randomUUID } from 'node:crypto';
 import { hostname } from 'node:os';
 import { join } from 'node:path';
-import type { Config, SourceConfig } from '../config/load.ts';
+import type { Config } from '../config/load.ts';
 import { tryLock } from '../disk/lock.ts';
 import { codeOf, messageOf, WaybillError } from '../errors/errors.ts';
 import { poolOf, type Pool } from '../fleet/database.ts';
 import { Member, type OpenShard } from '../fleet/members.ts';
-import { shardsOf } from '../fleet/placements.ts';
+import { placeOf, shardsOf } from '../fleet/placements.ts';
 import type { FleetSettings } from '../fleet/settings.ts';
 import type { Shard } from '../fleet/shard.ts';
 import type { Meters } from '../model/telemetry.ts';
 import type { Clock } from '../model/time.ts';
 import { changesBetween, type Changes } from '../config/changes.ts';
 import { reportSettings } from '../config/report-settings.ts';
-import { serveRequests } from '../fleet/requests.ts';
+import { isRelease, serveRequests } from '../fleet/requests.ts';
 import { fleetStatus, publish, summed, type ShardStatus } from '../fleet/status.ts';
 import type { Journal } from '../journal/journal.ts';
 import { recentWindows, recordsSince } from '../journal/queries/recent.ts';
@@ -83,8 +83,14 @@ export class FleetMember implements AsyncDisposable {
     // Each start is another member: an earlier process of this machine may still be stopped, not dead.
     const name = `${hostname()}/${process.pid}/${randomUUID().slice(0, 8)}`;
     const parts = { options: this.#options, meters: this.#meters, pool, own: this.#own, open: this.#open };
-    const open = (shard: Shard): OpenShard => openShard(shard, { ...parts, config: () => configOf(shard, this.#config, this.#places) });
-    await new Member({ pool, name, release: version, leaseMs: fleet.lease, clock, log, open }).run(signal);
+    const open = (shard: Shard): OpenShard =>
+      openShard(shard, {
+        ...parts,
+        config: () => configOf(shard, this.#config, this.#places),
+        release: () => member.giveUp(shard),
+      });
+    const member = new Member({ pool, name, release: version, leaseMs: fleet.lease, clock, log, open });
+    await member.run(signal);
   }
 
   /** Applies a changed configuration to the shards of this process. A shard whose loops cannot change fails alone. */
@@ -159,11 +165,6 @@ async function placesOf({ clock, log }: MemberOptions, config: Config, pool: Poo
   }
 }
 
-/** Sources of a group share a budget, which holds within one process only. */
-function placeOf({ id, requests: { group } }: SourceConfig): string {
-  return group === undefined ? id : `group/${group}`;
-}
-
 function configOf({ taken: { shard, epoch } }: Shard, config: Config, places: Places): Config {
   const sources = config.sources.filter((source) => places.get(placeOf(source)) === shard);
   const isHere = (id: string): boolean => sources.some((source) => source.id === id);
@@ -182,6 +183,8 @@ interface ShardParts {
   readonly options: MemberOptions;
   /** The present configuration, with the sources and sinks of the shard. */
   readonly config: () => Config;
+  /** Gives the shard up, for an operator. */
+  readonly release: () => void;
   readonly meters: Meters;
   readonly pool: Pool;
   /** See FleetMember. */
@@ -226,7 +229,13 @@ async function runShard(shard: Shard, parts: ShardParts, signal: AbortSignal): P
       await publish(pool, taken, status).catch(unlessAway);
     };
     tasks.start('status', (stop) => showStatus(journal, () => statusOf(journal, running), show, clock, stop));
-    tasks.start('requests', (stop) => serveRequests(pool, taken, (request) => running.operate(request), clock, stop));
+    const operate = (request: unknown): Promise<unknown> => {
+      if (!isRelease(request)) return running.operate(request);
+      // After the answer is on its way.
+      setImmediate(parts.release);
+      return Promise.resolve({});
+    };
+    tasks.start('requests', (stop) => serveRequests(pool, taken, operate, clock, stop));
     return await tasks.ended(() => running.config.shutdownTimeout);
   } finally {
     // If its end took too long, this process may have taken the shard again.

@@ -9,15 +9,21 @@ import type { EcsEvent, Encode } from '../record/event.ts';
 import type { SinkContext } from '../sink/define.ts';
 import { silentLog } from '../telemetry/discard.ts';
 
-/** Without a log, for commands that print their findings themselves, the context drops log lines. */
+/**
+ * Without a log, for commands that print their findings themselves, the context drops log lines.
+ * @param place  the shard whose place at the sinks the journal keeps after a move; 'none': the place of one process
+ */
 export function sinkContext(
   { id, format, ledger, sources, filter }: Pick<SinkConfig, 'id' | 'format' | 'ledger' | 'sources' | 'filter'>,
   config: Pick<Config, 'tls' | 'proxy' | 'fleet' | 'shard'> & { readonly sources: readonly { readonly id: string }[] },
   { clock, log = silentLog, shown }: { readonly clock: Clock; readonly log?: Log; readonly shown?: SinkContext['shown'] },
+  place?: number | 'none',
 ): SinkContext {
   const { tls, proxy, shard } = config;
+  const own = config.fleet && { shard };
+  const fleet = place === undefined ? own : { shard: place === 'none' ? undefined : place };
   const selection = { sources: sources ?? config.sources.map((source) => source.id), selected: sources, filtered: filter !== undefined };
-  return { id, format, ledger, ...selection, log, clock, fleet: config.fleet && { shard }, ca: tls.ca, proxy, shown };
+  return { id, format, ledger, ...selection, log, clock, fleet, ca: tls.ca, proxy, shown };
 }
 
 /** The receiver's limit, and the encoder that fits a longer message into it. */

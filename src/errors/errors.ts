@@ -29,6 +29,7 @@ export type ErrorCode =
   | 'state_unusable' // not a directory, not writable, not a state
   | 'state_corrupt' // reported by SQLite, or the hash chain is broken
   | 'state_missing' // a command reads a state, or --require-state requires one, and there is none
+  | 'state_moved' // a fleet has its journal, or gets it
   | 'backup_failed' // the copy of the state could not be written or verified
   | 'journal_full' // `journal.maxSize` is reached, or the disk is full
   | 'database_refused' // the database of a fleet lacks a table or a right

@@ -15,7 +15,11 @@ const refusing = /^(28|3D000|3F000|42501|42P01|42703)/;
 export type Pool = Pick<pg.Pool, 'query' | 'connect' | 'end'>;
 
 /** The pool of a configuration. The password is read for each connection. */
-export function poolOf({ database, password }: FleetSettings, { ca }: { readonly ca?: PemFiles | undefined }, timeoutMs: number): pg.Pool {
+export function poolOf(
+  { database, password }: Pick<FleetSettings, 'database' | 'password'>,
+  { ca }: { readonly ca?: PemFiles | undefined },
+  timeoutMs: number,
+): pg.Pool {
   const trusted = ca && { ca: [...getCACertificates('default'), ...ca.read()] };
   // Another machine is reached with TLS, and its certificate is checked.
   const ssl = isLoopback(new URL(database).hostname) ? false : { ...trusted };
@@ -57,7 +61,10 @@ export async function asked<Result>(request: () => Promise<Result>): Promise<Res
   }
 }
 
+/** The shards, as SQL on waybill.journals, that members serve: an exported one has an owner for good. */
+export const isServed = "expires IS DISTINCT FROM 'infinity'";
+
 export async function shardNumbers(pool: Pool): Promise<number[]> {
-  const { rows } = await asked(() => pool.query<{ shard: number }>('SELECT shard FROM waybill.journals ORDER BY shard'));
+  const { rows } = await asked(() => pool.query<{ shard: number }>(`SELECT shard FROM waybill.journals WHERE ${isServed} ORDER BY shard`));
   return rows.map(({ shard }) => shard);
 }

@@ -5,7 +5,7 @@
 import { codeOf } from '../errors/errors.ts';
 import type { Log } from '../model/telemetry.ts';
 import type { Clock } from '../model/time.ts';
-import { asked, type Pool } from './database.ts';
+import { asked, isServed, type Pool } from './database.ts';
 import { firstLost, Lease, release, renew, take, type Taken } from './lease.ts';
 import { Shard } from './shard.ts';
 
@@ -13,6 +13,9 @@ import { Shard } from './shard.ts';
 const mostTakes = 4;
 /** Turns with too many shards before one is given up: the number of members may be wrong for a moment. */
 const turnsAbove = 2;
+
+/** How long a member that gave a shard up for an operator takes none: others take it, or a command that moves it. */
+const restMs = 60_000;
 
 /** A shard whose journal is open, or opening. */
 export interface OpenShard {
@@ -47,6 +50,7 @@ export class Member {
   readonly #options: MemberOptions;
   readonly #held = new Set<Held>();
   #turnsAbove = 0;
+  #restsUntil = -Infinity;
   #isReachable = true;
 
   constructor(options: MemberOptions) {
@@ -96,12 +100,20 @@ export class Member {
     }
     if (isStopping) return;
     const most = Math.ceil(shards / Math.max(1, members));
-    if (this.#held.size < most && free > 0) await this.#take(Math.min(mostTakes, most - this.#held.size));
+    if (this.#held.size < most && free > 0 && clock.monotonic() >= this.#restsUntil)
+      await this.#take(Math.min(mostTakes, most - this.#held.size));
     this.#turnsAbove = this.#held.size > most && free === 0 ? this.#turnsAbove + 1 : 0;
     if (this.#turnsAbove < turnsAbove) return;
     this.#turnsAbove = 0;
     const given = held.find(({ ended }) => ended === undefined);
     if (given) void this.#end(given);
+  }
+
+  /** Ends a shard for an operator, after its last commit. */
+  giveUp(shard: Shard): void {
+    this.#restsUntil = this.#options.clock.monotonic() + restMs;
+    const held = [...this.#held].find((each) => each.shard === shard);
+    if (held) void this.#end(held);
   }
 
   /** A member counts from its second heartbeat on, until two leases after its last one: a process that restarts again and again moves no shard. */
@@ -111,7 +123,8 @@ export class Member {
       ON CONFLICT (name) DO UPDATE SET seen = clock_timestamp()`;
     await asked(() => pool.query(beat, [name, version]));
     const sql = `SELECT (SELECT count(*) FROM waybill.members WHERE seen > started AND seen > clock_timestamp() - $1::bigint * interval '2 ms') AS members,
-      count(*) AS shards, count(*) FILTER (WHERE lease IS NULL OR expires < clock_timestamp()) AS free FROM waybill.journals`;
+      count(*) AS shards, count(*) FILTER (WHERE lease IS NULL OR expires < clock_timestamp()) AS free
+      FROM waybill.journals WHERE ${isServed}`;
     const { rows } = await asked(() => pool.query<{ members: number; shards: number; free: number }>(sql, [leaseMs]));
     return rows[0] ?? { members: 1, shards: 0, free: 0 };
   }

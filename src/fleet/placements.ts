@@ -2,6 +2,17 @@
 import { createHash } from 'node:crypto';
 import { asked, type Pool } from './database.ts';
 
+/** Sources of a group share a budget, which holds within one process only. */
+export function placeOf({
+  id,
+  requests: { group },
+}: {
+  readonly id: string;
+  readonly requests: { readonly group?: string | undefined };
+}): string {
+  return group === undefined ? id : `group/${group}`;
+}
+
 /**
  * The shards of places: of the id of a source, or of the group of sources that share a budget of requests. A budget holds within one process,
  * so a group has one place.

@@ -14,6 +14,13 @@ const pollMs = 500;
 const takenMs = 30_000;
 const doneMs = 240_000;
 
+/** Asks the owner of a shard to give it up. */
+export const release = { operation: 'fleet release' };
+
+export function isRelease(request: unknown): boolean {
+  return typeof request === 'object' && request !== null && 'operation' in request && request.operation === release.operation;
+}
+
 /** The shards with the source or sink of a request. */
 export async function shardsOfRequest(
   pool: Pool,

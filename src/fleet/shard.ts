@@ -10,6 +10,8 @@ import type { Lease, Taken } from './lease.ts';
 import { largeColumns, storedTables, typeOf } from './tables.ts';
 
 const rowsOfFetch = 2_000;
+/** With the large columns. */
+const wholeRowsOfFetch = 50;
 /** Limits of the segments that are fetched at once. */
 const mostSegments = 32;
 const mostBytes = 8 * 2 ** 20;
@@ -23,6 +25,7 @@ export class Shard implements ShardDatabase {
   readonly #lease: Pick<Lease, 'owned'>;
   readonly #log: Log;
   readonly #tables = storedTables();
+  #isWhole = false;
 
   /** @param lease  its time at this member */
   constructor(pool: Pool, taken: Taken, leaseMs: number, lease: Pick<Lease, 'owned'>, log: Log) {
@@ -39,10 +42,17 @@ export class Shard implements ShardDatabase {
     this.#log.write('shard.repaired', { shard, epoch, first, last });
   }
 
-  /** The rows of a shard for a reader, without a lease. */
-  static reader(pool: Pool, shard: number): Pick<ShardDatabase, 'load'> {
+  /** The rows of a shard for a reader, without a lease. @param isWhole  with the large columns */
+  static reader(pool: Pool, shard: number, isWhole = false): Pick<ShardDatabase, 'load'> {
+    const reader = Shard.within(pool, { shard, epoch: 0, lease: '', commits: 0 });
+    reader.#isWhole = isWhole;
+    return reader;
+  }
+
+  /** A shard whose fence row a transaction holds. */
+  static within(connection: Pool, taken: Taken): Shard {
     const nothing = { owned: () => Promise.resolve(), write: () => undefined };
-    return new Shard(pool, { shard, epoch: 0, lease: '', commits: 0 }, 0, nothing, nothing);
+    return new Shard(connection, taken, 0, nothing, nothing);
   }
 
   owned(signal: AbortSignal): Promise<void> {
@@ -59,7 +69,7 @@ export class Shard implements ShardDatabase {
         const select = `SELECT ${list} FROM waybill.${name} WHERE shard = ${this.taken.shard} ORDER BY ${key.join(', ')}`;
         await asked(() => client.query(`DECLARE loading NO SCROLL CURSOR FOR ${select}`));
         for (;;) {
-          const { rows } = await asked(() => client.query<Row>(`FETCH ${rowsOfFetch} FROM loading`));
+          const { rows } = await asked(() => client.query<Row>(`FETCH ${this.#isWhole ? wholeRowsOfFetch : rowsOfFetch} FROM loading`));
           if (rows.length === 0) break;
           yield [name, rows.map((row) => decoded(row, columns))];
         }
@@ -103,7 +113,7 @@ export class Shard implements ShardDatabase {
 
   /** What a take-over reads of a column: large ones stay in the database, but for moments and for the segments that forecasts measure. */
   #loaded(table: string, column: string): string {
-    if (!largeColumns.includes(`${table}.${column}`)) return column;
+    if (this.#isWhole || !largeColumns.includes(`${table}.${column}`)) return column;
     const newest = `SELECT seq FROM waybill.segments WHERE shard = ${this.taken.shard} AND kind & 255 = ${kindRecords} ORDER BY seq DESC LIMIT ${forecastSegments}`;
     const isWhole = table === 'seen' ? 'bucket < 0' : `${isMoment} OR seq >= (SELECT min(seq) FROM (${newest}) AS newest)`;
     return `CASE WHEN ${isWhole} THEN ${column} ELSE ''::bytea END AS ${column}`;

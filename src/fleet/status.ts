@@ -2,7 +2,7 @@
 import type { CertificateEnd, PageFacts, ShownWindow, SinkSnapshot, Snapshot, SourceSnapshot } from '../model/snapshot.ts';
 import type { Micros } from '../model/time.ts';
 import { staleSeconds } from '../model/snapshot.ts';
-import { asked, type Pool } from './database.ts';
+import { asked, isServed, type Pool } from './database.ts';
 import type { Taken } from './lease.ts';
 
 /** What an owner says about its shard. It has been committed. */
@@ -45,7 +45,7 @@ interface ShardRow {
 export async function fleetStatus(pool: Pool, facts: Facts): Promise<Snapshot> {
   const age = (column: string): string => `extract(epoch FROM clock_timestamp() - ${column})::float8`;
   const ofShards = `SELECT j.shard, CASE WHEN j.expires > clock_timestamp() THEN j.owner END AS owner, ${age('s.at')} AS seconds, s.status
-    FROM waybill.journals AS j LEFT JOIN waybill.statuses AS s ON s.shard = j.shard ORDER BY j.shard`;
+    FROM waybill.journals AS j LEFT JOIN waybill.statuses AS s ON s.shard = j.shard WHERE j.${isServed} ORDER BY j.shard`;
   const { rows } = await asked(() => pool.query<ShardRow>(ofShards));
   const ofMembers = `SELECT name, release, ${age('seen')} AS "seenSeconds" FROM waybill.members
     WHERE seen > clock_timestamp() - $1::bigint * interval '2 ms' ORDER BY name`;

@@ -101,7 +101,12 @@ async function copy(source: Database, file: string, { copied, signal }: BackupOp
   return { journal, bytes, ...head };
 }
 
-async function verify(file: string, { journal, seq, chain }: Backup, { clock, signal }: BackupOptions): Promise<void> {
+/** @throws WaybillError `backup_failed` unless the file has the journal whole, up to this head */
+export async function verify(
+  file: string,
+  { journal, seq, chain }: Omit<Backup, 'bytes'>,
+  { clock, signal }: Pick<BackupOptions, 'clock' | 'signal'>,
+): Promise<void> {
   const directory = dirname(file);
   const db = connect(file, { timeout: 0 }, (thrown) => asStateError(thrown, directory));
   try {
@@ -131,7 +136,7 @@ function headOf(db: Database): { seq: number; chain: Buffer } {
 }
 
 /** Waits until the disk has a file, or the names in a directory. */
-function sync(path: string): void {
+export function sync(path: string): void {
   const descriptor = openSync(path, 'r');
   try {
     fsyncSync(descriptor);

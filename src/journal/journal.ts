@@ -52,7 +52,7 @@ import { Segments } from './segments.ts';
 import { isWholeFor } from './selection.ts';
 import { SharedTransactions } from './shared-transactions.ts';
 import { movedSourceMessage, ownerOf, rangeOf, Sources, type SourceState } from './sources.ts';
-import { createdAt, journalId, storedSettings, storeSettings } from './schema.ts';
+import { createdAt, journalId, placeAtSinks, storedSettings, storeSettings } from './schema.ts';
 import { openState, type OpenState, type StateOptions } from './state.ts';
 import { Store } from './store.ts';
 
@@ -127,6 +127,11 @@ export class Journal implements CollectJournal, DeliverJournal, AsyncDisposable 
     this.#selfCheck = new SelfCheck(db, clock, this.#sources.ids, (n) => this.#sources.get(this.#sources.ids.get(n) ?? '').ranges);
     this.sinkPositions = new SinkPositions(this.#store, this.#sources.numbers);
     this.deadLetters = new DeadLetters(this.#store, this.sinkPositions, this.#operations);
+  }
+
+  /** See placeAtSinks of the schema. */
+  placeAtSinks(): number | 'none' | undefined {
+    return placeAtSinks(this.#store.db);
   }
 
   hasSource(id: string): boolean {

@@ -15,6 +15,10 @@ const readableFrom = '0.1.0';
 /** The row `format` in `meta` of every state with these tables. A state with other tables lacks it. */
 const format = 'waybill-state-4';
 
+/** The rows of `meta` that a move writes. The first is not part of the journal. */
+export const moveKey = 'moved_to';
+const placeKey = 'shard';
+
 /** The random id of the journal, which distinguishes it from another one in a sink. */
 export function journalId(db: Database.Database): string {
   return textOf(db, 'journal');
@@ -34,6 +38,47 @@ export function storedSettings(db: Database.Database): string | undefined {
 /** Within a transaction: stores the settings that a report needs. */
 export function storeSettings(db: Database.Database, text: string): void {
   setMeta(db, 'settings', text);
+}
+
+/** A move of a state into a fleet, which has begun. The database says whether it was completed. */
+interface Move {
+  /** Its address, without a password. */
+  readonly database: string;
+  readonly shard: number;
+  /** Random. */
+  readonly id: string;
+}
+
+export function moveOf(db: Database.Database): Move | undefined {
+  const text = metaOf(db, moveKey);
+  return text === undefined ? undefined : (JSON.parse(String(text)) as Move);
+}
+
+export function storeMove(db: Database.Database, move: Move): void {
+  setMeta(db, moveKey, JSON.stringify(move));
+}
+
+/** Refuses a state that a fleet has, or gets: its journal would have two owners. */
+export function refuseMoved(db: Database.Database, directory: string): void {
+  const move = moveOf(db);
+  if (move)
+    throw new WaybillError(
+      'state_moved',
+      `cannot use the state in "${directory}": "waybill fleet import" moved it to shard ${move.shard} of ${move.database}; if that command did not finish, run it again`,
+    );
+}
+
+/**
+ * The shard whose place at the sinks a moved journal keeps: its partition of a progress topic, its archive. 'none': the place of one process.
+ * Undefined: the journal was not moved.
+ */
+export function placeAtSinks(db: Database.Database): number | 'none' | undefined {
+  return metaOf(db, placeKey) as number | 'none' | undefined;
+}
+
+/** Within a transaction, or alone: a move begins, and the journal keeps its place at the sinks. */
+export function keepPlaceAtSinks(db: Database.Database, shard: number | 'none'): void {
+  if (placeAtSinks(db) === undefined) setMeta(db, placeKey, shard);
 }
 
 export function migrate(db: Database.Database, version: string, clock: Clock, directory: string): void {

@@ -16,7 +16,7 @@ import { Capture } from './replica/capture.ts';
 import { loadRows } from './replica/load.ts';
 import { Replica } from './replica/replica.ts';
 import type { ShardDatabase } from './replica/shard-database.ts';
-import { hasMeta, migrate, refuseOther } from './schema.ts';
+import { hasMeta, migrate, refuseMoved, refuseOther } from './schema.ts';
 import { asStateError, forbidden, isDamage, statOf } from './state-errors.ts';
 
 /** SQLite 3.7.0 to 3.51.2 can corrupt a WAL file when two connections write or checkpoint at once (sqlite.org, "WAL-reset bug"). */
@@ -32,6 +32,8 @@ export interface StateOptions {
   readonly version: string;
   /** Refuse a directory without a state. */
   readonly expectState: boolean;
+  /** Open a state although it was moved to a fleet, to complete the move. */
+  readonly isMoving?: boolean;
   /** The database of a shard. The directory then holds only a working copy, which is made anew. */
   readonly database?: ShardDatabase | undefined;
   /** Bytes above which the working copy leaves delivered bodies to the database. */
@@ -69,7 +71,7 @@ export async function openState(directory: string, options: StateOptions, clock:
   const lock = await takeLock(directory, options, clock, signal);
   try {
     if (options.database) for (const suffix of ['', '-wal', '-shm']) rmSync(file + suffix, { force: true });
-    const created = !holdsState(file, directory, options.version);
+    const created = !holdsState(file, directory, options);
     if (options.expectState && created) throw missing();
     const db = openFile(file, directory, options.maxSize);
     migrate(db, options.version, clock, directory);
@@ -303,12 +305,13 @@ function openFile(file: string, directory: string, maxSize: number): Database.Da
 }
 
 /** True if the file holds a state. Reads without creating or changing the file, which may be empty or of another program. */
-function holdsState(file: string, directory: string, version: string): boolean {
+function holdsState(file: string, directory: string, { version, isMoving }: StateOptions): boolean {
   if (!existsSync(file)) return false;
   let db: Database.Database | undefined;
   try {
     db = new Database(file, { readonly: true, timeout: 0 });
     refuseOther(db, directory, version);
+    if (isMoving !== true) refuseMoved(db, directory);
     return hasMeta(db);
   } catch (thrown) {
     throw asStateError(thrown, directory);

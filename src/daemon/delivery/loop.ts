@@ -43,7 +43,7 @@ export function createLoop(sink: SinkConfig, parts: LoopParts): Delivery {
   const { config, journal, archive, clock, random, log, meters, tracer, shown } = parts;
   const { id, type, definition, settings } = sink;
   const { fromTime, moved } = register(sink, journal, log, clock.now());
-  const context = sinkContext(sink, config, { clock, log, shown });
+  const context = sinkContext(sink, config, { clock, log, shown }, journal.placeAtSinks());
   const resumePoint = resumePointOf(id, journal, (loss) => {
     meters.sinkLoss(id);
     log.write('sink.records_lost', {

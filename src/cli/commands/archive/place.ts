@@ -15,8 +15,11 @@ import { readAbortable, type Io } from '../../io.ts';
 import { configOption, parsed, text, texts, type ValuesOf } from '../../option.ts';
 
 export const shardOption = {
-  shard: parsed('N', 'with --sink, in a fleet: the shard whose archive is meant; each has its own', 'the number of a shard', (given) =>
-    /^\d{1,3}$/.test(given) ? Number(given) : undefined,
+  shard: parsed(
+    'N',
+    'with --sink: the shard whose archive is meant; each shard of a fleet has its own, and an imported state the one without a shard',
+    'the number of a shard',
+    (given) => (/^\d{1,3}$/.test(given) ? Number(given) : undefined),
   ),
 };
 export const placeOptions = {
@@ -65,15 +68,7 @@ async function configured(
   const { config } = await loadConfig(file, env, { requireSecrets: false });
   const sink = byId('sink', config.sinks, id);
   if (sink.type !== 'archive') throw new WaybillError('usage', `cannot use the sink "${id}" of type ${sink.type}: it is not an archive`);
-  if ((config.fleet === undefined) !== (shard === undefined))
-    throw new WaybillError(
-      'usage',
-      config.fleet
-        ? 'missing --shard N: each shard of a fleet has its own archive'
-        : 'cannot use --shard: the configuration has no "fleet"',
-    );
-  const own = { ...config, ...(shard !== undefined && { shard }) };
-  return { settings: sink.settings as ArchiveSettings, context: sinkContext(sink, own, { clock: systemClock }) };
+  return { settings: sink.settings as ArchiveSettings, context: sinkContext(sink, config, { clock: systemClock }, shard) };
 }
 
 /** The keys of `--key`, else the public halves of the sink's signing keys. @throws WaybillError `usage` when there is none */

@@ -83,7 +83,10 @@ async function run(values: ValuesOf<typeof options>, io: Io): Promise<number> {
     lines.push(...certificateLines({ ...config, sources, sinks }));
   } else {
     for (const source of sources) lines.push(...(await checkSource(source, config, io.signal)));
-    for (const sink of sinks) lines.push(...(await checkSink(sink, sinkContext(sink, config, { clock: systemClock }), io.signal)));
+    for (const sink of sinks) {
+      const context = sinkContext(sink, config, { clock: systemClock }, known.place);
+      lines.push(...(await checkSink(sink, context, io.signal)));
+    }
   }
   const failed = lines.some(({ level }) => level === 'error');
   if (values.json) printJson(io, { ok: !failed, findings: lines });

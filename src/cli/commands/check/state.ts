@@ -13,6 +13,7 @@ import { storedSinks, storedSources, type StoredSink, type StoredSource } from '
 import { movedMessage } from '../../../journal/sink-positions.ts';
 import { isAnotherHost, isSameService, movedSourceMessage } from '../../../journal/sources.ts';
 import { volumeOf, type Volume } from '../../../journal/queries/volume.ts';
+import { placeAtSinks } from '../../../journal/schema.ts';
 import { openReadOnly } from '../../../journal/state.ts';
 import type { DelayMeasure } from '../../../model/telemetry.ts';
 import { unreadText } from '../../../report/backfills.ts';
@@ -37,6 +38,8 @@ interface KnownState {
   /** Measured delays of records, by source. */
   readonly delays: ReadonlyMap<string, DelayMeasure>;
   readonly measured: readonly Measured[];
+  /** See placeAtSinks. */
+  readonly place?: number | 'none' | undefined;
 }
 
 /** The smallest page of `pageSize: auto`. */
@@ -106,6 +109,7 @@ export function knownState(config: Config): KnownState {
       lines: [...movedSourceLines(config, rows), ...renamedLines(config, rows), ...unread, ...movedLines(config, sinks)],
       delays: new Map(delays),
       measured,
+      place: placeAtSinks(db),
     };
   } finally {
     db.close();

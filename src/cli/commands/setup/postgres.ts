@@ -1,7 +1,7 @@
 /** `waybill setup postgres`: the tables of a fleet, and the rights of its members. */
 import { loadConfig } from '../../../config/load.ts';
 import { WaybillError } from '../../../errors/errors.ts';
-import { asked, openPool, poolOf } from '../../../fleet/database.ts';
+import { asked, poolOf } from '../../../fleet/database.ts';
 import { rightsOf, setupStatements } from '../../../fleet/tables.ts';
 import { confirmed } from '../../operation.ts';
 import type { Io } from '../../io.ts';
@@ -30,8 +30,7 @@ export async function setup(values: SetupValues, io: Io): Promise<number> {
   const { WAYBILL_SETUP_DATABASE: administrator } = io.env;
   const plan = `In ${new URL(fleet.database).host}, creates what is missing in the schema "waybill": tables, ${values.shards} shards, and rights of "${user}"`;
   if (!(await confirmed([plan], values, io))) return 1;
-  const pool =
-    administrator === undefined ? poolOf(fleet, config.tls, timeoutMs) : openPool({ connectionString: administrator }, timeoutMs);
+  const pool = poolOf(administrator === undefined ? fleet : { database: administrator }, config.tls, timeoutMs);
   try {
     await asked(() => pool.query(`BEGIN;\n${statements.join(';\n')};\nCOMMIT`));
   } finally {
