@@ -18,7 +18,8 @@ const helm = programPath('helm', 'helm-4.3.1') ?? '';
 const kubeconform = programPath('kubeconform', 'kubeconform-0.8.0') ?? '';
 const schemas = join(cacheFolder(), 'kubernetes-schemas-1.37.0');
 const crds = join(cacheFolder(), 'prometheus-operator-0.92.0');
-const skipped = notRun({ helm, kubeconform, schemas, crds });
+const cnpg = join(cacheFolder(), 'cloudnative-pg-1.27.0');
+const skipped = notRun({ helm, kubeconform, schemas, crds, cnpg });
 
 type KubeObject = Record<string, unknown> & {
   readonly kind: string;
@@ -64,6 +65,7 @@ describe('the chart', () => {
       ],
       text,
     );
+  const fleetConfig = { database: 'postgres://waybill@db.example/audit' };
   const minimalValues = { secrets: ['waybill'], config: { sources: [source] } };
   const minimal = valuesFile('minimal', minimalValues);
 
@@ -129,6 +131,22 @@ describe('the chart', () => {
       { terminationGracePeriodSeconds: 10 },
       /terminationGracePeriodSeconds is 10: .* config\.shutdownTimeout \(20s\)/,
     ],
+    ['a fleet without its database', { fleet: { enabled: true, setup: { enabled: false } } }, /fleet\.enabled needs config\.fleet/],
+    [
+      'a fleet with a volume',
+      {
+        config: { sources: [source], fleet: fleetConfig },
+        fleet: { enabled: true, setup: { enabled: false } },
+        persistence: { existingClaim: 'x' },
+      },
+      /persistence\.existingClaim and requireState are for one process/,
+    ],
+    [
+      'a setup without an administrator',
+      { config: { sources: [source], fleet: fleetConfig }, fleet: { enabled: true } },
+      /fleet\.setup\.existingSecret is empty/,
+    ],
+    ['a database for one pod', { config: { sources: [source], fleet: fleetConfig } }, /config\.fleet needs no volume: set fleet\.enabled/],
     ['two configurations', { existingConfigMap: 'mine', config: { sources: [source] } }, /existingConfigMap replaces config/],
   ])('refuses %s', (_, values, reason) => {
     const refused = render(valuesFile('contradiction', { ...minimalValues, ...values }));
@@ -171,6 +189,78 @@ describe('the chart', () => {
     const all = objects(example('elasticsearch.yaml'));
     expect(all.map(({ kind }) => kind)).not.toContain('PodDisruptionBudget');
     expect(find(all, 'Service').spec).toMatchObject({ publishNotReadyAddresses: true });
+  });
+
+  it('runs a fleet as equal pods without a volume, after a job that sets up its database', () => {
+    const all = objects(example('fleet.yaml'));
+    const kinds = all.map(({ kind }) => kind);
+    expect(kinds).not.toContain('StatefulSet');
+    expect(kinds).not.toContain('PersistentVolumeClaim');
+    const { spec } = find(all, 'Deployment') as unknown as { spec: StatefulSet };
+    expect(spec).toMatchObject({ replicas: 3, strategy: { type: 'RollingUpdate', rollingUpdate: { maxUnavailable: 1, maxSurge: 1 } } });
+    const pod = spec.template.spec as StatefulSet['template']['spec'] & {
+      readonly topologySpreadConstraints: readonly { topologyKey: string; labelSelector: { matchLabels: object } }[];
+      readonly containers: readonly { readonly args: readonly string[] }[];
+    };
+    expect(pod.volumes).toContainEqual({ name: 'state', emptyDir: { sizeLimit: '6Gi' } });
+    expect(pod.containers[0]).toMatchObject({
+      args: ['run', '--config=/etc/waybill/config/waybill.yaml'],
+      startupProbe: { httpGet: { path: '/healthz' } },
+      livenessProbe: { httpGet: { path: '/healthz' } },
+      readinessProbe: { httpGet: { path: '/healthz' } },
+    });
+    const { labels } = spec.template.metadata;
+    const selected = pod.topologySpreadConstraints.map(({ labelSelector }) => labelSelector.matchLabels);
+    expect(pod.topologySpreadConstraints.map(({ topologyKey }) => topologyKey)).toEqual([
+      'kubernetes.io/hostname',
+      'topology.kubernetes.io/zone',
+    ]);
+    for (const each of selected) expect(labels).toMatchObject(each);
+    const budget = find(all, 'PodDisruptionBudget').spec as unknown as { selector: { matchLabels: object } };
+    expect(budget).toMatchObject({ maxUnavailable: 1, unhealthyPodEvictionPolicy: 'AlwaysAllow' });
+    expect(labels).toMatchObject(budget.selector.matchLabels);
+    expect(find(all, 'NetworkPolicy').spec['egress']).toContainEqual({
+      ports: [{ port: 5432, protocol: 'TCP' }],
+      to: [{ podSelector: { matchLabels: { 'cnpg.io/cluster': 'audit' } } }],
+    });
+
+    const job = find(all, 'Job') as unknown as { metadata: { annotations: object }; spec: { template: StatefulSet['template'] } };
+    expect(job.metadata.annotations).toMatchObject({ 'helm.sh/hook': 'pre-install,pre-upgrade' });
+    // Neither service, network policy nor disruption budget takes it for a member.
+    expect(job.spec.template.metadata.labels['app.kubernetes.io/name']).not.toBe(labels['app.kubernetes.io/name']);
+    expect(job.spec.template.spec.containers[0]).toMatchObject({
+      args: ['setup', 'postgres', '--config=/etc/waybill/config/waybill.yaml', '--shards=16', '--reader=waybill_read', '--yes'],
+      env: [{ name: 'WAYBILL_SETUP_DATABASE', valueFrom: { secretKeyRef: { name: 'audit-app', key: 'uri' } } }],
+    });
+    const configOf = (name: string): unknown => all.find(({ kind, metadata }) => kind === 'ConfigMap' && metadata.name === name)?.['data'];
+    expect(configOf('waybill-setup')).toEqual(configOf('waybill'));
+  });
+
+  it('the example of a fleet uses the database, users and secrets of the manifest of CloudNativePG, which its schema accepts', () => {
+    const text = readFileSync(join(root, 'deploy/kubernetes/cloudnative-pg.yaml'), 'utf8');
+    const checked = conform(text, '1.36.0');
+    expect(checked.ok, checked.text).toBe(true);
+    expect(JSON.parse(checked.text)).toMatchObject({ summary: { valid: 2, skipped: 0 } });
+    const [secret, cluster] = parseAllDocuments(text).map((document) => document.toJS() as KubeObject) as [KubeObject, KubeObject];
+    const { bootstrap, managed } = cluster.spec as unknown as {
+      bootstrap: { initdb: { database: string } };
+      managed: { roles: readonly { name: string; passwordSecret?: object }[] };
+    };
+    const values = parse(readFileSync(example('fleet.yaml'), 'utf8')) as {
+      secrets: readonly string[];
+      config: { fleet: { database: string; password: string } };
+      fleet: { setup: { existingSecret: string; reader: string } };
+      extraVolumes: readonly { secret: { secretName: string } }[];
+    };
+    const { username, hostname, pathname } = new URL(values.config.fleet.database);
+    expect([hostname, pathname]).toEqual([`${cluster.metadata.name}-rw`, `/${bootstrap.initdb.database}`]);
+    expect(managed.roles.map(({ name }) => name)).toEqual([username, values.fleet.setup.reader]);
+    expect(managed.roles[0]?.passwordSecret).toEqual({ name: secret.metadata.name });
+    expect(values.config.fleet.password).toBe(`\${file:/run/secrets/${secret.metadata.name}/password}`);
+    expect(values.secrets).toContain(secret.metadata.name);
+    // The operator names these Secrets after the cluster.
+    expect(values.fleet.setup.existingSecret).toBe(`${cluster.metadata.name}-app`);
+    expect(values.extraVolumes.map((volume) => volume.secret.secretName)).toEqual([`${cluster.metadata.name}-ca`]);
   });
 
   it('gives the pod a configuration that `check --offline` accepts, with the CA of its ConfigMap', () => {
@@ -233,7 +323,7 @@ describe('the chart', () => {
 interface StatefulSet {
   readonly volumeClaimTemplates: readonly object[];
   readonly template: {
-    readonly metadata: { readonly annotations: Readonly<Record<string, string>> };
+    readonly metadata: { readonly annotations: Readonly<Record<string, string>>; readonly labels: Readonly<Record<string, string>> };
     readonly spec: {
       readonly securityContext: object;
       readonly volumes: readonly object[];
@@ -247,8 +337,8 @@ interface StatefulSet {
  * `-strict` makes it for the others.
  */
 function writeCustomSchemas(folder: string): void {
-  for (const name of readdirSync(crds)) {
-    const { spec } = parse(readFileSync(join(crds, name), 'utf8')) as {
+  for (const path of [crds, cnpg].flatMap((from) => readdirSync(from).map((name) => join(from, name)))) {
+    const { spec } = parse(readFileSync(path, 'utf8')) as {
       spec: { names: { kind: string }; versions: readonly { schema: { openAPIV3Schema: object } }[] };
     };
     const schema = spec.versions[0]?.schema.openAPIV3Schema ?? {};

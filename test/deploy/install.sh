@@ -18,7 +18,7 @@ go_program() { # NAME VERSION PACKAGE
   [ -x "$folder/$1" ] || GOBIN=$folder nice -n 10 go install -trimpath -ldflags '-s -w' "$3@v$2"
 }
 
-[ $# -gt 0 ] || set -- helm kubeconform schemas crds promtool systemd buildah
+[ $# -gt 0 ] || set -- helm kubeconform schemas crds cnpg promtool systemd buildah
 for name in "$@"; do
   case $name in
     helm) go_program helm 4.3.1 helm.sh/helm/v4/cmd/helm ;;
@@ -57,6 +57,18 @@ PYTHON
           python3 -c 'import json, sys; print(json.load(sys.stdin)["Dir"])')
         mkdir "$work/out"
         install -m 644 "$module"/example/prometheus-operator-crd/monitoring.coreos.com_{servicemonitors,prometheusrules}.yaml "$work/out"
+        mv "$work/out" "$folder" && rm -rf "$work"
+      fi
+      ;;
+    # The custom resource of CloudNativePG, from its Go module.
+    cnpg)
+      folder=$cache/cloudnative-pg-1.27.0
+      if [ ! -d "$folder" ]; then
+        work=$(mktemp -d "$cache/unpacking.XXXXXX")
+        module=$(cd "$work" && go mod download -json github.com/cloudnative-pg/cloudnative-pg@v1.27.0 |
+          python3 -c 'import json, sys; print(json.load(sys.stdin)["Dir"])')
+        mkdir "$work/out"
+        install -m 644 "$module"/config/crd/bases/postgresql.cnpg.io_clusters.yaml "$work/out"
         mv "$work/out" "$folder" && rm -rf "$work"
       fi
       ;;

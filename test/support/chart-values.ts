@@ -15,6 +15,8 @@ type JsonSchema = Record<string, unknown>;
 /** References in the schema of the configuration start at the root. */
 const { definitions, ...config } = configuration();
 const names = { type: 'string', pattern: '^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$' };
+const size = { type: 'string', pattern: '^\\d+(\\.\\d+)?([KMGTPE]i?)?$' };
+const port = { type: 'integer', minimum: 1, maximum: 65_535 };
 const texts = { type: 'object', additionalProperties: { type: 'string' } };
 
 /** Values whose default does not fully determine their type. */
@@ -26,11 +28,15 @@ const types: Readonly<Record<string, JsonSchema>> = {
   lockWait: { type: 'string', pattern: '^(\\d+(ms|s|m|h|d))+$' },
   'image.digest': { type: 'string', pattern: '^(sha256:[0-9a-f]{64})?$' },
   'image.pullPolicy': { enum: ['Always', 'IfNotPresent', 'Never'] },
-  'persistence.size': { type: 'string', pattern: '^\\d+(\\.\\d+)?([KMGTPE]i?)?$' },
+  'fleet.replicas': { type: 'integer', minimum: 1 },
+  'fleet.copies': size,
+  'fleet.databasePort': port,
+  'fleet.setup.shards': { type: 'integer', minimum: 1 },
+  'persistence.size': size,
   'persistence.accessModes': { type: 'array', items: { enum: ['ReadWriteOnce', 'ReadWriteOncePod'] }, minItems: 1, maxItems: 1 },
   'service.type': { enum: ['ClusterIP', 'NodePort', 'LoadBalancer'] },
-  'service.port': { type: 'integer', minimum: 1, maximum: 65_535 },
-  'networkPolicy.egressPorts': { type: 'array', items: { type: 'integer', minimum: 1, maximum: 65_535 } },
+  'service.port': port,
+  'networkPolicy.egressPorts': { type: 'array', items: port },
   'prometheusRule.disabled': { type: 'array', items: { type: 'string', pattern: '^Waybill' } },
   terminationGracePeriodSeconds: { type: 'integer', minimum: 1 },
   resources: { type: 'object' },

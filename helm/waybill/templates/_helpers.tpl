@@ -83,9 +83,21 @@ annotations:
 {{- fail (printf "secrets does not name %q: config reads %s… (secrets: [%s])" $name . (join ", " $.Values.secrets)) -}}
 {{- end -}}
 {{- end -}}
+{{- $fleet := .Values.config.fleet -}}
+{{- if and $fleet (not .Values.fleet.enabled) -}}
+{{- fail "config.fleet needs no volume: set fleet.enabled" -}}
+{{- end -}}
+{{- if .Values.fleet.enabled -}}
+{{- if not $fleet -}}
+{{- fail "fleet.enabled needs config.fleet, the address of the database" -}}
+{{- end -}}
+{{- if or .Values.persistence.existingClaim .Values.requireState -}}
+{{- fail "persistence.existingClaim and requireState are for one process: with fleet.enabled the state is in the database (fleet import moves it there)" -}}
+{{- end -}}
+{{- end -}}
 {{- $journal := include "waybill.mebibytes" (dig "journal" "maxSize" "10GiB" .Values.config) -}}
 {{- $volume := include "waybill.mebibytes" (printf "%v" .Values.persistence.size) -}}
-{{- if and .Values.persistence.enabled (not .Values.persistence.existingClaim) $journal $volume (gt (float64 $journal) (float64 $volume)) -}}
+{{- if and (not .Values.fleet.enabled) .Values.persistence.enabled (not .Values.persistence.existingClaim) $journal $volume (gt (float64 $journal) (float64 $volume)) -}}
 {{- fail (printf "persistence.size is %v, less than config.journal.maxSize (%v): make the volume a fifth larger than the journal" .Values.persistence.size (dig "journal" "maxSize" "10GiB" .Values.config)) -}}
 {{- end -}}
 {{- $shutdown := dig "shutdownTimeout" "20s" .Values.config -}}
@@ -100,4 +112,82 @@ annotations:
 {{- $factor := ternary 1048576.0 (ternary 1024.0 1.0 (contains "Gi" .)) (contains "Ti" .) -}}
 {{- mulf (float64 (regexFind "^[0-9.]+" .)) $factor -}}
 {{- end -}}
+{{- end -}}
+
+{{- define "waybill.configMapName" -}}
+{{- default (include "waybill.fullname" .) .Values.existingConfigMap -}}
+{{- end -}}
+
+{{- /* Settings of every pod of the release. */ -}}
+{{- define "waybill.podSettings" -}}
+{{- with .Values.priorityClassName }}
+priorityClassName: {{ . }}
+{{- end }}
+{{- with .Values.imagePullSecrets }}
+imagePullSecrets:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with .Values.podSecurityContext }}
+securityContext:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with .Values.nodeSelector }}
+nodeSelector:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with .Values.affinity }}
+affinity:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with .Values.tolerations }}
+tolerations:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- end -}}
+
+{{- /* Mounts of certificates and secrets. */ -}}
+{{- define "waybill.mounts" -}}
+{{- if or .Values.ca.existingConfigMap .Values.ca.existingSecret }}
+- name: ca
+  mountPath: /etc/waybill/ca
+  readOnly: true
+{{- end }}
+{{- range .Values.secrets }}
+- name: secret-{{ . }}
+  mountPath: /run/secrets/{{ . }}
+  readOnly: true
+{{- end }}
+{{- with .Values.extraVolumeMounts }}
+{{ toYaml . }}
+{{- end }}
+{{- end -}}
+
+{{- /* Volumes of the configuration, certificates and secrets: (list $ nameOfTheConfigMap) */ -}}
+{{- define "waybill.volumes" -}}
+{{- $root := index . 0 -}}
+# No subPath: such a mount would keep the old content when the object changes.
+- name: config
+  configMap:
+    name: {{ index . 1 }}
+- name: tmp
+  emptyDir:
+    sizeLimit: 1Gi
+{{- if $root.Values.ca.existingConfigMap }}
+- name: ca
+  configMap:
+    name: {{ $root.Values.ca.existingConfigMap }}
+{{- else if $root.Values.ca.existingSecret }}
+- name: ca
+  secret:
+    secretName: {{ $root.Values.ca.existingSecret }}
+{{- end }}
+{{- range $root.Values.secrets }}
+- name: secret-{{ . }}
+  secret:
+    secretName: {{ . }}
+    defaultMode: 0440
+{{- end }}
+{{- with $root.Values.extraVolumes }}
+{{ toYaml . }}
+{{- end }}
 {{- end -}}
