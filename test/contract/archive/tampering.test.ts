@@ -14,7 +14,7 @@ import { checkpointPath, cosignaturePath } from '../../../src/archive/checkpoint
 import { cosignatureLine, formatVerifier, parseVerifier, signerOf } from '../../../src/archive/signed-note.ts';
 import { verifyArchive } from '../../../src/archive/verify/verify.ts';
 import { keyFrom, MemoryStore, start, windowLines, writeArchive } from '../../support/archive.ts';
-import { hasPython, resultOf, secondVerifier, verifyProgram, verifyWithPython } from '../../support/second-verifier.ts';
+import { hasPython, resultOf, secondVerifier, secondVerify, verifyProgram, verifyWithPython } from '../../support/second-verifier.ts';
 import type { Changes, Judgement } from '../../support/second-verifier.ts';
 
 const setting = process.env['WAYBILL_ARCHIVE_TAMPERINGS'] ?? '300';
@@ -222,26 +222,26 @@ describe.skipIf(!hasPython)('both verifiers', () => {
         writeFileSync(join(folder, 'archive', path), bytes);
       }
       writeFileSync(join(folder, 'key'), `${verifierKey}\n`);
-      const run = (...args: string[]): number | null =>
-        verifyWithPython('--directory', join(folder, 'archive'), '--key', join(folder, 'key'), ...args).code;
-      expect(run('--since', join(folder, 'archive/checkpoint'))).toBe(0);
-      const since = (text: string | Buffer): number | null => {
+      const place = ['--directory', join(folder, 'archive'), '--key', join(folder, 'key')];
+      expect(verifyWithPython(...place, '--since', join(folder, 'archive/checkpoint')).code).toBe(0);
+      const run = async (...args: string[]): Promise<number | null> => (await secondVerify(...place, ...args)).code;
+      const since = (text: string | Buffer): Promise<number | null> => {
         writeFileSync(join(folder, 'since'), text);
         return run('--since', join(folder, 'since'));
       };
       // As an editor, `jq -r` and mail store it.
       const note = readFileSync(join(folder, 'archive/checkpoint'), 'utf8');
       for (const text of [note.trimEnd(), `${note}\n`, note.replaceAll('\n', '\r\n'), `\ufeff\r\n${note}\t \r\n`])
-        expect(since(text), JSON.stringify(text)).toBe(0);
+        expect(await since(text), JSON.stringify(text)).toBe(0);
       const other = Buffer.concat([Buffer.from(`${note}\u2014 other`), Buffer.of(0xff), Buffer.from(' AAAAAAAA\n')]);
-      for (const text of [`${note}\u00a0`, other]) expect(since(text)).toBe(1);
-      expect(since(note.replace(/=/, 'A'))).toBe(1);
-      for (const text of ['', 'text\n', note.slice(0, note.indexOf('\u2014'))]) expect(since(text), JSON.stringify(text)).toBe(2);
-      expect(run('--since', join(folder, 'key'))).toBe(2);
-      expect(run('--timestamp-ca', join(folder, 'key'))).toBe(2);
-      expect(run('--key', join(folder, 'missing'))).toBe(2);
+      for (const text of [`${note}\u00a0`, other]) expect(await since(text)).toBe(1);
+      expect(await since(note.replace(/=/, 'A'))).toBe(1);
+      for (const text of ['', 'text\n', note.slice(0, note.indexOf('\u2014'))]) expect(await since(text), JSON.stringify(text)).toBe(2);
+      expect(await run('--since', join(folder, 'key'))).toBe(2);
+      expect(await run('--timestamp-ca', join(folder, 'key'))).toBe(2);
+      expect(await run('--key', join(folder, 'missing'))).toBe(2);
       writeFileSync(join(folder, 'key'), `${formatVerifier(signerOf('waybill/other', keyFrom(1)))}\n`);
-      expect(run()).toBe(3);
+      expect(await run()).toBe(3);
     } finally {
       rmSync(folder, { recursive: true });
     }

@@ -6,7 +6,6 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { DirectoryStore } from '../../../src/archive/directory-store.ts';
-import { formatVerifier, signerOf } from '../../../src/archive/signed-note.ts';
 import { WaybillError } from '../../../src/errors/errors.ts';
 import { command } from '../../../src/cli/commands/archive/index.ts';
 import { publicKeyPath } from '../../support/archive-files.ts';
@@ -70,26 +69,6 @@ test('verify takes location and key from a sink in the configuration', async () 
   await expect(archive('verify', '--config', config, '--sink', 'out')).rejects.toMatchObject({ code: 'usage' });
 });
 
-test('verify exits with 1 and names the missing object', async () => {
-  rmSync(join(directory, 'tile/entries/000.p'), { recursive: true });
-  const { code, stdout } = await archive('verify', ...place(), ...key());
-  expect(code).toBe(1);
-  expect(stdout).toContain('altered tile/entries/000.p/104: it is missing');
-});
-
-test('verify exits with 3 for a gap, and with 0 for a period without it', async () => {
-  const records = [recordLine(1, start + 1)];
-  const lines = [
-    ...records,
-    provenLine(2, start, start + minute, records),
-    provenLine(3, start + minute, start + 2 * minute, [], { state: 'gap' }),
-  ];
-  rmSync(directory, { recursive: true });
-  await writeArchive(new DirectoryStore(directory), lines, 3);
-  expect(await verified()).toMatchObject({ code: 3, report: { result: 'unproven' } });
-  expect(await verified('--from', '2026-07-01T00:00:00Z', '--to', '2026-07-01T00:01:00Z')).toMatchObject({ code: 0 });
-});
-
 test('verify compares a checkpoint from another place', async () => {
   const since = join(folder, 'since');
   writeFileSync(since, readFileSync(join(directory, 'checkpoints/0000000002')));
@@ -108,25 +87,6 @@ test('verify compares a checkpoint from another place', async () => {
   rmSync(directory, { recursive: true });
   await writeArchive(new DirectoryStore(directory), windowLines(2, 4), 30);
   expect(await verified('--since', since)).toMatchObject({ code: 1, report: { confirmed: 0 } });
-});
-
-test('verify takes every file of --key', async () => {
-  const other = join(folder, 'other.pub');
-  writeFileSync(other, `${formatVerifier(signerOf('waybill/other', keyFrom(9)))}\n`);
-  for (const files of [
-    [...key(), '--key', other],
-    ['--key', other, ...key()],
-  ])
-    expect((await archive('verify', ...place(), ...files)).code).toBe(0);
-  expect((await archive('verify', ...place(), '--key', other)).code).toBe(3);
-});
-
-test('verify accepts removed segments that are older than the retention', async () => {
-  const [first] = [...(await Array.fromAsync(new DirectoryStore(directory).list('segments/')))].sort();
-  rmSync(join(directory, first ?? ''));
-  expect(await verified()).toMatchObject({ code: 1 });
-  expect(await verified('--retention', '1h')).toMatchObject({ code: 0, report: { records: 56 } });
-  expect(await verified('--retention', '36500d')).toMatchObject({ code: 1 });
 });
 
 test('verify exits with 3 if a segment cannot be read', async () => {
