@@ -10,7 +10,7 @@ import type { Batch, FeedPosition, ResumePoint, ResumePosition, Rejection, Sink,
 import type { SinkContext } from '../define.ts';
 import type { KafkaClient, Owner } from './client.ts';
 import { isTooLong, keyed, partitionFor, rounds, type KafkaRecord } from './messages.ts';
-import { holdsPosition, lastProgress, openKey, ownProgress, progressText, type Progress } from './progress.ts';
+import { holdsPosition, lastProgress, openKey, ownProgress, progressText, type Progress, type ReadRecord } from './progress.ts';
 import { compactionProblem, partitionProblem, progressConfig, progressTopicOf, transactionalIdOf, type KafkaSettings } from './settings.ts';
 import type { TokenSource } from './token.ts';
 
@@ -94,8 +94,8 @@ export class KafkaSink implements Sink {
   async send(batch: Batch, signal: AbortSignal): Promise<DeliveryResult> {
     if (this.#isUnknown) throw this.#error('sink_outcome_unknown', 'the outcome of a batch is not known yet');
     if (this.#session && this.#session.sent > maxMessages) await this.#end();
-    // Without a session, the outcome of the last batch is certain: the position is unchanged, so `#begin` does not read it.
-    const session = this.#session ?? (await this.#begin(signal));
+    // Without a session, the outcome of the last batch is certain.
+    const session = this.#session ?? (await this.#begin(signal, (next) => this.#continue(next)));
     try {
       return await this.#within(signal, session.client, () => this.#send(session, batch));
     } catch (thrown) {
@@ -141,7 +141,7 @@ export class KafkaSink implements Sink {
   }
 
   /** Creates a client and, with transactions, acquires the transactional id, which ends the transaction of an earlier owner. */
-  async #begin(signal: AbortSignal, then: (session: Session) => Promise<void> = async () => undefined): Promise<Session> {
+  async #begin(signal: AbortSignal, then: (session: Session) => Promise<void>): Promise<Session> {
     const { exactlyOnce } = this.#settings;
     const { KafkaJsClient } = await import('./kafkajs.ts');
     const client = new KafkaJsClient(
@@ -201,12 +201,34 @@ export class KafkaSink implements Sink {
     if (message !== undefined) throw this.#error('sink_blocked', message, 'progressTopic');
   }
 
-  /**
-   * The position in the topic: the last record of this sink before its own "open" record, which marks the end also when control records
-   * follow. Only the owner of the transactional id reads it: by then, transactions of an earlier owner have been committed or aborted.
-   */
   async #resume({ client, owner }: Session): Promise<void> {
     if (owner === undefined) return;
+    const records = await this.#progressRecords(client, owner);
+    const { id } = this.#context;
+    if (this.#resumePoint.adopt === true) {
+      ownProgress(records, id, this.#progressTopic);
+      await this.#adopt(owner);
+      return;
+    }
+    const last = this.#progressIn(records);
+    this.#position = last?.position;
+    this.#feed = last?.feed;
+  }
+
+  /** A process that was stopped does not know that its successor has sent since its last batch: with the next producer it would send that again. */
+  async #continue({ client, owner }: Session): Promise<void> {
+    if (owner === undefined) return;
+    const last = this.#progressIn(await this.#progressRecords(client, owner));
+    if (last?.position.seq === this.#position?.seq) return;
+    this.#isUnknown = true;
+    throw this.#error('sink_outcome_unknown', 'another process has sent in the meantime');
+  }
+
+  /**
+   * The records of the progress topic before the own "open" record, which marks the end also when control records follow: the last one of this
+   * sink has its position. Only the owner of the transactional id reads it: by then, transactions of an earlier owner have been committed or aborted.
+   */
+  async #progressRecords(client: KafkaClient, owner: Owner): Promise<readonly ReadRecord[]> {
     const { id } = this.#context;
     const topic = this.#progressTopic;
     const mark = `${this.#resumePoint.journal}/${randomUUID()}`;
@@ -217,16 +239,18 @@ export class KafkaSink implements Sink {
       // mutant: opening-record
       key === openKey(id) && value === mark;
     const from = end > lookBack ? end - lookBack : 0n;
-    let records = await client.read(topic, this.#progressPartition, from, isMark);
-    if (from > 0n && !holdsPosition(records, id)) records = await client.read(topic, this.#progressPartition, 0n, isMark);
-    if (this.#resumePoint.adopt === true) {
-      ownProgress(records, id, topic);
-      await this.#adopt(owner);
-      return;
-    }
-    const last = this.#checkedProgress(lastProgress(records, id, this.#resumePoint.journal, topic));
-    this.#position = last?.position;
-    this.#feed = last?.feed;
+    const records = await client.read(topic, this.#progressPartition, from, isMark);
+    return from > 0n && !holdsPosition(records, id) ? client.read(topic, this.#progressPartition, 0n, isMark) : records;
+  }
+
+  /** Before the first transaction of this journal, an older position does not matter. After it, a topic without a position has lost it. */
+  #progressIn(records: readonly ReadRecord[]): Progress | undefined {
+    const { journal, resumeNote: note, position } = this.#resumePoint;
+    const found = lastProgress(records, this.#context.id, journal, this.#progressTopic);
+    if (note === undefined || note === notInTransactions) return found && found.position.seq < position.seq ? undefined : found;
+    if (found !== undefined) return found;
+    const message = `"${this.#progressTopic}" has no position, and entry ${position.seq} was delivered (by "${note}"): the topic was emptied, or the setting names another one; restore it, or see "waybill sinks adopt"`;
+    throw this.#error('sink_blocked', message, 'progressTopic');
   }
 
   /** Replaces the position in the topic with the position of this journal. */
@@ -236,15 +260,6 @@ export class KafkaSink implements Sink {
     await transaction.send([this.#progressRecord(this.#context.id, progressText({ journal, position, adopted: true }))]);
     await transaction.commit();
     this.#position = position;
-  }
-
-  /** Before the first transaction of this journal, an older position does not matter. After it, a topic without a position has lost it. */
-  #checkedProgress(found: Progress | undefined): Progress | undefined {
-    const { resumeNote: note, position } = this.#resumePoint;
-    if (note === undefined || note === notInTransactions) return found && found.position.seq < position.seq ? undefined : found;
-    if (found !== undefined) return found;
-    const message = `"${this.#progressTopic}" has no position, and entry ${position.seq} was delivered (by "${note}"): the topic was emptied, or the setting names another one; restore it, or see "waybill sinks adopt"`;
-    throw this.#error('sink_blocked', message, 'progressTopic');
   }
 
   async #records(client: KafkaClient, { messages }: Batch): Promise<KafkaRecord[]> {

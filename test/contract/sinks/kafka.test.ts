@@ -316,6 +316,24 @@ describe('kafka', () => {
       await first[Symbol.asyncDispose]();
     });
 
+    test('of an owner whose last batch was refused repeats nothing that its successor has sent', async () => {
+      const first = await opened();
+      await first.send(batchOf(messages(1, 10)), never);
+      broker.isRefused = (value) => value.includes('"seq":15,');
+      expect(codeOf(await errorOf(first.send(batchOf(messages(11, 20)), never)))).toBe('sink_refused');
+      broker.isRefused = () => false;
+      // Half of the batch can be sent at once, unless another process has sent it.
+      await first.send(batchOf(messages(11, 14)), never);
+      broker.isRefused = (value) => value.includes('"seq":15,');
+      expect(codeOf(await errorOf(first.send(batchOf(messages(15, 20)), never)))).toBe('sink_refused');
+      broker.isRefused = () => false;
+      await using second = await opened();
+      await second.send(batchOf(messages(15, 30)), never);
+      expect(codeOf(await errorOf(first.send(batchOf(messages(15, 17)), never)))).toBe('sink_outcome_unknown');
+      expect(seqs()).toEqual(range(1, 30));
+      await first[Symbol.asyncDispose]();
+    });
+
     test('is invisible to consumers until it is committed', async () => {
       const sink = await opened();
       const abort = new AbortController();
