@@ -1,4 +1,5 @@
 /** What `waybill check` says about the database of a fleet. Changes no row. */
+import { messageOf } from '../errors/errors.ts';
 import type { Clock } from '../model/time.ts';
 import { asked, type Pool } from './database.ts';
 
@@ -33,7 +34,10 @@ export async function databaseFindings(pool: Pool, clock: Clock): Promise<Databa
   if (!facts) return [];
   const rights = `SELECT count(*) AS shards, has_table_privilege('waybill.journals', 'UPDATE') AS "mayWrite" FROM waybill.journals`;
   const shards = (await asked(() => pool.query<{ shards: number; mayWrite: boolean }>(rights))).rows[0];
-  const refused = refusals(facts, shards?.mayWrite ?? false).map((message): DatabaseFinding => ({ level: 'error', message }));
+  const refused = [...refusals(facts, shards?.mayWrite ?? false), ...(await refusedTransaction(pool))].map((message): DatabaseFinding => ({
+    level: 'error',
+    message,
+  }));
   if (refused.length > 0) return refused;
   const ms = await commitMs(pool, clock);
   const cost = `a commit takes ${ms.toFixed(1)} ms (the median of ${measuredCommits})`;
@@ -59,6 +63,20 @@ function refusals({ version, release, fsync, commit, isolation, readonly }: Fact
     ...(readonly === 'on' ? ['the server is read-only, as a standby is: use the address of the primary'] : []),
     ...(mayWrite ? [] : ['this user may not write: members need the rights that waybill setup postgres gives']),
   ];
+}
+
+/** A take-over reads its rows in one transaction of several statements. */
+async function refusedTransaction(pool: Pool): Promise<string[]> {
+  const client = await asked(() => pool.connect());
+  try {
+    await client.query('BEGIN');
+    await client.query('COMMIT');
+    client.release();
+    return [];
+  } catch (thrown) {
+    client.release(true);
+    return [`the address refuses a transaction (${messageOf(thrown)}): pgbouncer needs pool_mode = transaction, or session`];
+  }
 }
 
 /** Where a fail-over loses commits that were acknowledged. */

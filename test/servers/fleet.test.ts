@@ -1,185 +1,38 @@
 /**
- * Members of a fleet as processes, on a real PostgreSQL and a real Kafka: kills and stops of members and of the database, while they collect and
- * deliver through a proxy that loses answers of commits and delivers commits late. Every record of every source arrives once, and the state of
- * each shard is whole. kcat, SQL and a second implementation of the chain count.
+ * A fleet in its short forms: kills and stops, and all shards seen from any member. fleet-chaos.test.ts has the long form.
  */
-import type { ChildProcess } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import { openPool } from '../../src/fleet/database.ts';
 import { ago, sourceOf } from '../support/e2e-daemon.ts';
-import { endOf, inPlace, pause, until, type Place } from '../support/e2e-place.ts';
+import { inPlace, until } from '../support/e2e-place.ts';
 import { Service } from '../support/e2e-service.ts';
-import { shardIn } from '../support/journal/postgres-content.ts';
-import { faultsOf } from '../support/journal/recompute.ts';
 import { ModelElasticsearch } from '../support/model-elasticsearch.ts';
+import { chaos } from '../support/servers/fleet-chaos.ts';
+import { singleServer } from '../support/servers/fleet-databases.ts';
+import { Members } from '../support/servers/fleet-members.ts';
 import { freePort } from '../support/servers/ports.ts';
-import { noteLine } from '../support/telemetry/written-events.ts';
-import { createTopic } from '../support/servers/kafka-admin.ts';
-import { KafkaBroker, kafkaMissing } from '../support/servers/kafka-broker.ts';
-import { PostgresProxy } from '../support/servers/postgres-proxy.ts';
+import { kafkaMissing } from '../support/servers/kafka-broker.ts';
 import { Postgres, postgresMissing } from '../support/servers/postgres.ts';
 import { notAsked } from '../support/servers/programs.ts';
 
 const missing = notAsked() ?? postgresMissing ?? kafkaMissing('4.4.0');
 const shards = 6;
 const sourceCount = 6;
-const leaseMs = 5_000;
 const rounds = Number(process.env['WAYBILL_FLEET_ROUNDS'] ?? 3);
-
-class Members {
-  readonly #place: Place;
-  readonly #running: ChildProcess[] = [];
-  output = '';
-  /** Lines that are no events, such as the stack of an unhandled error. */
-  readonly defects: string[] = [];
-
-  constructor(place: Place) {
-    this.#place = place;
-  }
-
-  /** @param slot  0 to 2: each has a directory of its own */
-  start(slot: number): void {
-    const child = this.#place.spawnWaybill(['run', '--config', this.#place.path(`member-${slot}.yaml`)]);
-    let rest = '';
-    child.stderr?.on('data', (part: Buffer) => {
-      this.output = (this.output + part.toString()).slice(-20_000);
-      const lines = (rest + part.toString()).split('\n');
-      rest = lines.pop() ?? '';
-      lines.forEach(noteLine);
-      this.defects.push(...lines.filter((line) => !line.startsWith('{"level"')));
-    });
-    this.#running[slot] = child;
-  }
-
-  signal(slot: number, signal: NodeJS.Signals): void {
-    this.#running[slot]?.kill(signal);
-  }
-
-  async kill(slot: number): Promise<void> {
-    const child = this.#running[slot];
-    if (!child) return;
-    const ended = endOf(child);
-    child.kill('SIGKILL');
-    await ended;
-  }
-
-  async stop(): Promise<unknown[]> {
-    const ends = this.#running.map((child) => endOf(child));
-    for (const child of this.#running) child.kill('SIGTERM');
-    return (await Promise.all(ends)).map(({ code }) => code);
-  }
-}
 
 describe('a fleet of three members', () => {
   // promise: Kills of members and of the database of a fleet: each record of each source arrives, and each shard is whole.
-  test('keeps every record while members and the database are killed and stopped', { timeout: 400_000 + rounds * 60_000 }, ({ skip }) => {
-    if (missing !== undefined) return skip(missing);
-    return inPlace('fleet', async (place) => {
-      await using server = await Postgres.start();
-      await using proxy = await PostgresProxy.start(Number(new URL(server.url).port), place.chance);
-      await using broker = await KafkaBroker.start('4.4.0');
-      await createTopic(broker, { topic: 'audit', numPartitions: 3 });
-      const pool = openPool({ connectionString: server.url }, 10_000);
-      await pool.query('CREATE ROLE member LOGIN');
-      await using receiver = await new ModelElasticsearch().listen();
-      const start = ago(600_000);
-      const service = await Service.start(place, '--records', '400', '--span', '9m');
-      const sources = Array.from({ length: sourceCount }, (_, i) => ({
-        ...sourceOf(service, start, { recountAfter: ['5s'], requests: { perSecond: 50, timeout: '5s' } }),
-        id: `tenant-${i}`,
-      }));
-      const sinks = [
-        { id: 'siem', type: 'elasticsearch', nodes: `http://127.0.0.1:${receiver.port}` },
-        { id: 'lake', type: 'kafka', brokers: [broker.address()], topic: 'audit', batch: { maxRecords: 50, maxWait: '50ms' } },
-      ];
-      const database = server.url.replace('postgres@', 'member@').replace(/:\d+\//, `:${proxy.port}/`);
-      for (const slot of [0, 1, 2]) {
-        const fleet = { database, lease: '5s' };
-        const config = { dataDir: `./member-${slot}`, sources, sinks, fleet, shutdownTimeout: '5s', admin: { listen: '127.0.0.1:0' } };
-        writeFileSync(place.path(`member-${slot}.yaml`), JSON.stringify(config));
-      }
-      const environment = { WAYBILL_SETUP_DATABASE: server.url };
-      const setup = ['setup', 'postgres', '--config', place.path('member-0.yaml'), '--shards', String(shards), '--yes'];
-      for (let time = 0; time < 2; time += 1) expect(await place.waybillWith(environment, ...setup)).toMatchObject({ code: 0 });
-      const topics = ['setup', 'kafka', '--config', place.path('member-0.yaml'), '--sink', 'lake', '--shards', String(shards)];
-      expect(await place.waybill(...topics)).toMatchObject({ code: 0 });
-      const members = new Members(place);
-      for (const slot of [0, 1, 2]) members.start(slot);
-      await service.set({ rate: 15 });
-      const documents = (): string[] => [...receiver.targets.keys()].flatMap((target) => receiver.texts(target));
-      const arrived = (): number => documents().length;
-      await until(
-        () => `the first records arrive\n${members.output}`,
-        60_000,
-        () => Promise.resolve(arrived() > 0 ? true : undefined),
+  test(
+    'keeps every record while members and the database are killed and stopped',
+    { timeout: 1_500_000 + rounds * 120_000 },
+    ({ skip }) => {
+      if (missing !== undefined) return skip(missing);
+      return inPlace('fleet', (place) =>
+        chaos(place, { rounds, shards, sources: sourceCount, rate: 15, hasElasticsearch: false, database: singleServer }),
       );
-      proxy.rate = 0.01;
-      for (let round = 0; round < rounds; round += 1) {
-        const slot = round % 3;
-        await members.kill(slot);
-        await pause(place.chance() * leaseMs * 2);
-        members.start(slot);
-        // Longer than its lease: others take its shards, and it finds that when it continues.
-        members.signal((slot + 1) % 3, 'SIGSTOP');
-        await pause(leaseMs * (1 + place.chance() * 2));
-        members.signal((slot + 1) % 3, 'SIGCONT');
-        await server.end('SIGKILL');
-        await pause(place.chance() * leaseMs * 2);
-        await server.start();
-        await pause(2_000);
-      }
-      proxy.rate = 0;
-      await service.set({ rate: 0 });
-      const truth = await service.truth();
-      let inKafka = 0;
-      await until(
-        () => `${truth.length * sourceCount} records arrive: ${arrived()}, in Kafka ${inKafka}\n${members.output}`,
-        180_000,
-        async () => {
-          inKafka = await broker.count('audit');
-          return Math.min(arrived(), inKafka) >= truth.length * sourceCount ? true : undefined;
-        },
-      );
-      expect(await members.stop(), members.output).toEqual([0, 0, 0]);
-      expect(members.defects).toEqual([]);
-
-      // Each record came from each source, and once: consumers that read committed count every message of Kafka.
-      for (const texts of [documents(), await broker.values('audit', (value) => value)]) {
-        const counts = new Map<string, number>();
-        for (const text of texts) {
-          const { original } = (JSON.parse(text) as { event: { original: string } }).event;
-          counts.set(original, (counts.get(original) ?? 0) + 1);
-        }
-        expect(truth.filter((text) => counts.get(text) !== sourceCount)).toEqual([]);
-        expect(counts.size).toBe(truth.length);
-      }
-      expect(Math.min(...Object.values(proxy.counts)), JSON.stringify(proxy.counts)).toBeGreaterThan(0);
-
-      const { rows } = await pool.query<{ shard: number; owners: number }>(
-        'SELECT shard, count(*) AS owners FROM waybill.takes GROUP BY shard ORDER BY shard',
-      );
-      expect(rows.map(({ shard }) => shard)).toEqual(Array.from({ length: shards }, (_, i) => i));
-      // No owner wrote after its successor, and no take-over began before the last commit of the owner before.
-      const disorder = await pool.query(
-        `SELECT shard, seq FROM (SELECT shard, seq, epoch < lag(epoch) OVER (PARTITION BY shard ORDER BY seq) AS back FROM waybill.segments) AS s WHERE back
-         UNION ALL SELECT shard, epoch FROM (SELECT shard, epoch, commits < lag(commits) OVER (PARTITION BY shard ORDER BY epoch) AS back FROM waybill.takes) AS t WHERE back`,
-      );
-      expect(disorder.rows).toEqual([]);
-      expect(Math.max(...rows.map(({ owners }) => owners)), 'a shard moved').toBeGreaterThan(1);
-      const collected: Record<string, number> = {};
-      for (const { shard } of rows) {
-        const state = await shardIn(pool, shard);
-        expect(faultsOf(state)).toEqual([]);
-        for (const { id, collected: count } of state
-          .prepare<[], { id: string; collected: number }>('SELECT id, collected FROM sources')
-          .all())
-          collected[id] = count;
-      }
-      expect(collected).toEqual(Object.fromEntries(sources.map(({ id }) => [id, truth.length])));
-      await pool.end();
-    });
-  });
+    },
+  );
 
   // promise: Any member shows all shards of a fleet; reports need no member, and operations reach the owner of a shard.
   test('shows all shards from any member and without one, and carries out operations at their owners', { timeout: 240_000 }, ({ skip }) => {

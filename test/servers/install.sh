@@ -136,6 +136,8 @@ for name in "$@"; do
     nginx) [ -e /usr/lib/nginx/modules/ngx_stream_module.so ] || packages nginx-light libnginx-mod-stream ;;
     # Debian starts a server of its own on port 5432, which no test uses.
     postgresql) [ -n "$(ls /usr/lib/postgresql/*/bin/postgres 2>/dev/null)" ] || packages postgresql ;;
+    pgbouncer) [ -x /usr/sbin/pgbouncer ] || packages pgbouncer ;;
+    faketime) [ -n "$(ls /usr/lib/*/faketime/libfaketime.so.1 2>/dev/null)" ] || packages faketime ;;
     kcat) command -v kcat >/dev/null || packages kcat ;;
     kafka) kafka 4.4.0 ;;
     kafka-3) kafka 3.9.2 ;;

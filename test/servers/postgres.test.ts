@@ -27,6 +27,7 @@ import * as shownAs from '../support/report/snapshots.ts';
 import { pageOf, proven, source, span } from '../support/journal/opening.ts';
 import { base, collected, hour, second } from '../support/records.ts';
 import { noting } from '../support/telemetry/written-events.ts';
+import { PgBouncer } from '../support/servers/fleet-databases.ts';
 import { Postgres, postgresMissing } from '../support/servers/postgres.ts';
 import { notAsked } from '../support/servers/programs.ts';
 
@@ -432,6 +433,18 @@ describe('PostgreSQL', () => {
     });
   });
 
+  test('check refuses a pool whose connections change within a transaction', async ({ skip }) => {
+    skip(PgBouncer.missing !== undefined, PgBouncer.missing);
+    for (const mode of ['transaction', 'session', 'statement'] as const) {
+      await using bouncer = await PgBouncer.start(server.port, mode);
+      const pooled = openPool({ connectionString: server.url.replace(/:\d+\//, `:${bouncer.port}/`) }, 10_000);
+      const findings = await databaseFindings(pooled, systemClock).finally(() => pooled.end());
+      const message = expect.stringMatching(/statement pooling.*pool_mode = transaction/) as string;
+      if (mode === 'statement') expect(findings).toEqual([{ level: 'error', message }]);
+      else expect(findings.map(({ level }) => level)).toEqual(['ok', 'ok']);
+    }
+  });
+
   test('check refuses what makes a commit untrue, and warns where a fail-over loses some', async () => {
     const found = async (): Promise<string[]> => {
       const fresh = openPool({ connectionString: server.url }, 10_000);
@@ -443,6 +456,7 @@ describe('PostgreSQL', () => {
       expect.stringMatching(/^ok: a commit takes [\d.]+ ms .* at most \d+ commits a second/),
     ]);
     const replicated = {
+      connect: () => pool.connect(),
       query: async (sql: string) => {
         const { rows } = await pool.query<object>(sql);
         return { rows: rows.map((row) => ('standbys' in row ? { ...row, standbys: 1 } : row)) };

@@ -187,14 +187,19 @@ export class Elasticsearch implements AsyncDisposable {
 
   /** The original records of all documents, including duplicates. */
   async originals(target: string): Promise<string[]> {
-    const found: string[] = [];
+    return (await this.fields<{ event: { original: string } }>(target, ['event.original'])).map(({ event }) => event.original);
+  }
+
+  /** These fields of all documents, including duplicates. */
+  async fields<Fields>(target: string, names: readonly string[]): Promise<Fields[]> {
+    const found: Fields[] = [];
     await this.ask('POST', `/${target}/_refresh`);
     for (let after: unknown; ;) {
-      const query = { size: 5_000, _source: ['event.original'], sort: ['_index', '_seq_no'], ...(after ? { search_after: after } : {}) };
+      const query = { size: 5_000, _source: names, sort: ['_index', '_seq_no'], ...(after ? { search_after: after } : {}) };
       const { body } = await this.ask('POST', `/${target}/_search`, query);
-      const { hits } = (body as { hits: { hits: { _source: { event: { original: string } }; sort: unknown }[] } }).hits;
+      const { hits } = (body as { hits: { hits: { _source: Fields; sort: unknown }[] } }).hits;
       if (hits.length === 0) return found;
-      for (const { _source } of hits) found.push(_source.event.original);
+      for (const { _source } of hits) found.push(_source);
       after = hits.at(-1)?.sort;
     }
   }

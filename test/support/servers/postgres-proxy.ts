@@ -10,22 +10,25 @@ type Fault = 'answer lost' | 'late' | 'cut';
 export class PostgresProxy implements AsyncDisposable {
   /** How often each fault happened. */
   readonly counts: Record<Fault, number> = { 'answer lost': 0, late: 0, cut: 0 };
-  /** The share of commits whose answer is lost, the share of commits that arrive late, and the share of other packets that end their connection. */
+  /** The share of commits whose answer is lost, and of those that arrive late. A quarter of it: the share of other packets that end their connection. */
   rate = 0;
   readonly #server: Server;
-  readonly #target: number;
+  readonly #target: () => number;
   readonly #chance: () => number;
   readonly #sockets = new Set<Socket>();
 
-  /** @param chance  the next number from 0 to 1 */
-  static async start(target: number, chance: () => number): Promise<PostgresProxy> {
+  /**
+   * @param target  the port of the server for the next connection
+   * @param chance  the next number from 0 to 1
+   */
+  static async start(target: () => number, chance: () => number): Promise<PostgresProxy> {
     const proxy = new PostgresProxy(target, chance);
     proxy.#server.listen(0, '127.0.0.1');
     await once(proxy.#server, 'listening');
     return proxy;
   }
 
-  private constructor(target: number, chance: () => number) {
+  private constructor(target: () => number, chance: () => number) {
     this.#target = target;
     this.#chance = chance;
     this.#server = createServer({ noDelay: true }, (client) => this.#connect(client));
@@ -36,7 +39,7 @@ export class PostgresProxy implements AsyncDisposable {
   }
 
   #connect(client: Socket): void {
-    const server = connect({ port: this.#target, host: '127.0.0.1', noDelay: true });
+    const server = connect({ port: this.#target(), host: '127.0.0.1', noDelay: true });
     const end = (): void => {
       client.destroy();
       server.destroy();
@@ -71,7 +74,7 @@ export class PostgresProxy implements AsyncDisposable {
 
   #faultOf(data: Buffer): Fault | undefined {
     const drawn = this.#chance();
-    if (!data.includes('fence AS')) return drawn < this.rate / 10 ? 'cut' : undefined;
+    if (!data.includes('fence AS')) return drawn < this.rate / 4 ? 'cut' : undefined;
     return drawn < this.rate ? 'answer lost' : drawn < this.rate * 2 ? 'late' : undefined;
   }
 

@@ -8,15 +8,21 @@ import { setTimeout } from 'node:timers/promises';
 import { freePort } from './ports.ts';
 
 const versions = ['18', '17', '16', '15'];
-const folder = versions.map((version) => `/usr/lib/postgresql/${version}/bin`).find((path) => existsSync(path));
+const postgresFolder = versions.map((version) => `/usr/lib/postgresql/${version}/bin`).find((path) => existsSync(path));
 
 /** Why no server can be started; undefined if one can. */
-export const postgresMissing = folder === undefined ? 'PostgreSQL is missing: test/servers/install.sh postgresql' : undefined;
+export const postgresMissing = postgresFolder === undefined ? 'PostgreSQL is missing: test/servers/install.sh postgresql' : undefined;
+
+/** PostgreSQL and pgbouncer refuse to run as root. */
+export function serverUser(): { uid?: number; gid?: number } {
+  const id = (option: string): number => Number(spawnSync('id', [option, 'postgres'], { encoding: 'utf8' }).stdout);
+  return process.getuid?.() === 0 ? { uid: id('-u'), gid: id('-g') } : {};
+}
 
 export class Postgres implements AsyncDisposable {
   readonly url: string;
+  readonly port: number;
   readonly #directory: string;
-  readonly #port: number;
   readonly #user: { uid?: number; gid?: number };
   #server: ChildProcess | undefined;
 
@@ -27,29 +33,27 @@ export class Postgres implements AsyncDisposable {
   }
 
   private constructor(port: number) {
-    this.#port = port;
+    this.port = port;
     this.url = `postgres://postgres@127.0.0.1:${port}/postgres`;
     this.#directory = mkdtempSync(join(tmpdir(), 'waybill-postgres-'));
-    // PostgreSQL refuses to run as root.
-    const id = (option: string): number => Number(spawnSync('id', [option, 'postgres'], { encoding: 'utf8' }).stdout);
-    this.#user = process.getuid?.() === 0 ? { uid: id('-u'), gid: id('-g') } : {};
+    this.#user = serverUser();
     if (this.#user.uid !== undefined) chownSync(this.#directory, this.#user.uid, this.#user.gid ?? 0);
     const options = ['-D', join(this.#directory, 'data'), '-U', 'postgres', '-A', 'trust', '-E', 'UTF8', '--locale=C'];
-    const made = spawnSync(join(folder ?? '', 'initdb'), options, { ...this.#user, cwd: this.#directory, encoding: 'utf8' });
+    const made = spawnSync(join(postgresFolder ?? '', 'initdb'), options, { ...this.#user, cwd: this.#directory, encoding: 'utf8' });
     if (made.status !== 0) throw new Error(`initdb failed: ${made.stderr}`);
   }
 
   async start(): Promise<void> {
     const settings = [
       'listen_addresses=127.0.0.1',
-      `port=${this.#port}`,
+      `port=${this.port}`,
       `unix_socket_directories=${this.#directory}`,
       'max_connections=40',
     ];
     const given = ['-D', join(this.#directory, 'data'), ...settings.flatMap((setting) => ['-c', setting])];
-    this.#server = spawn(join(folder ?? '', 'postgres'), given, { ...this.#user, cwd: this.#directory, stdio: 'ignore' });
+    this.#server = spawn(join(postgresFolder ?? '', 'postgres'), given, { ...this.#user, cwd: this.#directory, stdio: 'ignore' });
     const isReady = (): boolean =>
-      spawnSync(join(folder ?? '', 'pg_isready'), ['-q', '-h', '127.0.0.1', '-p', String(this.#port)]).status === 0;
+      spawnSync(join(postgresFolder ?? '', 'pg_isready'), ['-q', '-h', '127.0.0.1', '-p', String(this.port)]).status === 0;
     while (!isReady()) {
       if (this.#server.exitCode !== null) throw new Error(`PostgreSQL ended with ${this.#server.exitCode}`);
       await setTimeout(50);
