@@ -21,8 +21,9 @@ export function poolOf(
   timeoutMs: number,
 ): pg.Pool {
   const trusted = ca && { ca: [...getCACertificates('default'), ...ca.read()] };
-  // Another machine is reached with TLS, and its certificate is checked.
-  const ssl = isLoopback(new URL(database).hostname) ? false : { ...trusted };
+  const { hostname } = new URL(database);
+  // Another machine is reached with TLS, and its certificate is checked. Without a host, the address names a socket of this machine.
+  const ssl = hostname === '' || isLoopback(hostname) ? false : { ...trusted };
   return openPool({ connectionString: database, ssl, ...(password && { password: () => password.read() }) }, timeoutMs);
 }
 

@@ -41,6 +41,7 @@ export function setupStatements(shards: number): string[] {
     `CREATE TABLE IF NOT EXISTS waybill.journals (shard int PRIMARY KEY, epoch bigint NOT NULL DEFAULT 0, lease uuid, commits bigint NOT NULL DEFAULT 0,
        owner text, expires timestamptz)
        WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000)`,
+    // Every owner. The rows of moves must stay: they say whether a move was completed (move.ts).
     `CREATE TABLE IF NOT EXISTS waybill.takes (shard int, epoch bigint, owner text NOT NULL, lease uuid NOT NULL, commits bigint NOT NULL,
        at timestamptz NOT NULL DEFAULT clock_timestamp(), PRIMARY KEY (shard, epoch))`,
     `CREATE TABLE IF NOT EXISTS waybill.members (name text PRIMARY KEY, release text NOT NULL, started timestamptz NOT NULL, seen timestamptz NOT NULL)

@@ -28,7 +28,7 @@ const types: Readonly<Record<string, JsonSchema>> = {
   lockWait: { type: 'string', pattern: '^(\\d+(ms|s|m|h|d))+$' },
   'image.digest': { type: 'string', pattern: '^(sha256:[0-9a-f]{64})?$' },
   'image.pullPolicy': { enum: ['Always', 'IfNotPresent', 'Never'] },
-  'fleet.replicas': { type: 'integer', minimum: 1 },
+  'fleet.replicas': { type: 'integer', minimum: 0 },
   'fleet.copies': size,
   'fleet.databasePort': port,
   'fleet.setup.shards': { type: 'integer', minimum: 1 },
