@@ -161,13 +161,15 @@ export function esqlOf({ detect }: Rule): string {
 
 function bursts(detect: DetectionOf<'count' | 'distinct'>, counted: string): string {
   const { where, group, window, threshold } = detect;
+  // The older ones are those that only the run ten minutes ago saw.
+  const isSeen = `event.ingested > NOW() - ${span(countedReachOf(detect))}`;
   return joined([
     from(auditPattern),
     `WHERE ${[whereOf(where), ...present(group), `@timestamp >= NOW() - ${span(ageOf(window))}`].join(' AND ')}`,
     ...buckets(window),
     stats(
       [
-        `Esql.counted = COUNT_DISTINCT(${counted})`,
+        `Esql.counted = COUNT_DISTINCT(CASE(${isSeen}, ${counted}, NULL))`,
         `early = COUNT_DISTINCT(CASE(${isEarly}, ${counted}, NULL))`,
         ...times,
         ...collect(group),
