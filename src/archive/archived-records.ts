@@ -11,9 +11,9 @@ import { checkpointPath, type Checkpoint } from './checkpoint.ts';
 import { formatEntry } from './entry.ts';
 import { equal, leafHash } from './merkle.ts';
 import { parseRecordLine, type ArchivedRecord } from './parse-line.ts';
-import { parseSegmentPath, readLines, segmentPlace } from './segment.ts';
+import { readLines, segmentPlace, type SegmentName } from './segment.ts';
 import type { ArchiveStore } from './store.ts';
-import { checkpointNumbers, readCheckpoint, readEdgeTiles } from './stored-log.ts';
+import { checkpointNumbers, readCheckpoint, readEdgeTiles, segmentNames } from './stored-log.ts';
 import { TiledTree } from './tiled-tree.ts';
 
 /** Entries of this journal after `seq` are left out: the sink receives them from the journal. */
@@ -40,8 +40,8 @@ export class ArchivedRecordReader implements ArchivedRecords {
   readonly #keys: readonly KeyObject[];
   readonly #end: JournalEnd;
   readonly #newest: number;
-  /** Paths by their first leaf: more than one if an attempt was not finished. */
-  readonly #segments: ReadonlyMap<number, readonly string[]>;
+  /** By their first leaf: more than one if an attempt was not finished. */
+  readonly #segments: ReadonlyMap<number, readonly SegmentName[]>;
   /** By the number of a checkpoint that a search has read. */
   readonly #sizes = new Map<number, number>();
   /** The tree of checkpoint `number`. */
@@ -58,7 +58,7 @@ export class ArchivedRecordReader implements ArchivedRecords {
     end: JournalEnd,
     newest: number,
     { origin, size }: Pick<Checkpoint, 'origin' | 'size'>,
-    segments: readonly string[],
+    segments: readonly SegmentName[],
   ) {
     this.#store = store;
     this.#keys = keys;
@@ -67,9 +67,9 @@ export class ArchivedRecordReader implements ArchivedRecords {
     this.#newest = newest;
     this.origin = origin;
     this.lines = size;
-    const named = segments.flatMap((path) => parseSegmentPath(path) ?? []).filter(({ firstLeaf }) => firstLeaf < size);
-    this.#segments = new Map(
-      [...Map.groupBy(named, ({ firstLeaf }) => firstLeaf)].map(([leaf, names]) => [leaf, names.map(({ path }) => path)]),
+    this.#segments = Map.groupBy(
+      segments.filter(({ firstLeaf }) => firstLeaf < size),
+      ({ firstLeaf }) => firstLeaf,
     );
   }
 
@@ -81,7 +81,7 @@ export class ArchivedRecordReader implements ArchivedRecords {
     const newest = (await checkpointNumbers(store)).at(-1);
     if (newest === undefined) return new ArchivedRecordReader(store, keys, end, 0, { origin: '', size: 0 }, []);
     const { checkpoint } = await readCheckpoint(store, newest, keys, broken);
-    const reader = new ArchivedRecordReader(store, keys, end, newest, checkpoint, await Array.fromAsync(store.list('segments/')));
+    const reader = new ArchivedRecordReader(store, keys, end, newest, checkpoint, await segmentNames(store));
     await reader.#nameJournal();
     return reader;
   }
@@ -139,7 +139,7 @@ export class ArchivedRecordReader implements ArchivedRecords {
     const { number, size } = await this.#lastUpTo(after);
     const to = await this.#checkpoint(number + 1);
     let isAltered = false;
-    for (const path of this.#segments.get(size) ?? []) {
+    for (const { path } of this.#segments.get(size) ?? []) {
       const bytes = await this.#store.read(path);
       if (!bytes) continue;
       const tree = (await this.#treeAt(number)).copy();

@@ -29,12 +29,8 @@ export function writeEntry(entry: Buffer, { kind, seq, uid }: EntryFacts, line: 
   writeSha256(entry, 25, line);
 }
 
-export function isRecord(entry: Uint8Array): boolean {
-  return isRecordAt(entry, 0);
-}
-
 /** @param at  where the entry begins */
-export function isRecordAt(bytes: Uint8Array, at: number): boolean {
+export function isRecord(bytes: Uint8Array, at = 0): boolean {
   return bytes[at] === kinds.record;
 }
 

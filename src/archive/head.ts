@@ -9,11 +9,11 @@ import { parseBundle } from './entry.ts';
 import { EntryLog, type StoredObject } from './entry-log.ts';
 import type { PositionLine } from './line.ts';
 import { equal, leafHash } from './merkle.ts';
-import { parseSegmentPath, readLines, segmentPlace } from './segment.ts';
+import { readLines, segmentPlace } from './segment.ts';
 import { formatVerifier, keyName, type Verifier } from './signed-note.ts';
 import type { Codec } from './segment.ts';
 import type { ArchiveStore } from './store.ts';
-import { checkpointNumbers, readCheckpoint, readEdgeTiles } from './stored-log.ts';
+import { checkpointNumbers, readCheckpoint, readEdgeTiles, segmentNames } from './stored-log.ts';
 import { TiledTree } from './tiled-tree.ts';
 import { bundlePath, tileAt, tileWidth } from './tiles.ts';
 
@@ -121,8 +121,8 @@ async function committedSegment(
   newest: Checkpoint,
   codec: Codec | undefined,
 ): Promise<{ readonly log: EntryLog; readonly position: PositionLine }> {
-  for await (const path of store.list('segments/')) {
-    if (parseSegmentPath(path)?.firstLeaf !== before.size) continue;
+  for (const { path, firstLeaf } of await segmentNames(store)) {
+    if (firstLeaf !== before.size) continue;
     const bytes = await store.read(path);
     const log = before.copy();
     const position = bytes && (await appendLines(log, bytes, codec));

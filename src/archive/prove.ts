@@ -8,9 +8,9 @@ import { equal, hashBytes, inclusionRanges, leafHash, provesInclusion, sha256, t
 import type { LineRange } from './line.ts';
 import { parseLine, type LineFacts } from './parse-line.ts';
 import type { InclusionProof } from './proof-file.ts';
-import { linesOf, parseSegmentPath, SegmentError, segmentPlace, unpackSegment, type SegmentName } from './segment.ts';
+import { linesOf, SegmentError, segmentPlace, unpackSegment, type SegmentName } from './segment.ts';
 import type { ArchiveStore } from './store.ts';
-import { checkpointNumbers } from './stored-log.ts';
+import { checkpointNumbers, segmentNames } from './stored-log.ts';
 import { TiledTree } from './tiled-tree.ts';
 import { bundlePath, completeRoot, edgeTiles, rangeHash, tileAt, tilePath, tilesOf, tileWidth, type Tile, type TileId } from './tiles.ts';
 import { indexNumber, indexPath, indexWidth, searchIndex } from './uid-index.ts';
@@ -84,12 +84,8 @@ export class Prover {
   static async open(store: ArchiveStore): Promise<Prover> {
     const newest = await newestOf(store);
     // Listed after the checkpoint: a daemon stores a segment before its checkpoint, so the list has every committed segment.
-    const segments = (await Array.fromAsync(store.list('segments/'))).flatMap((each) => parseSegmentPath(each) ?? []);
-    return new Prover(
-      store,
-      newest,
-      segments.sort((a, b) => a.firstLeaf - b.firstLeaf),
-    );
+    const segments = (await segmentNames(store)).toSorted((a, b) => a.firstLeaf - b.firstLeaf);
+    return new Prover(store, newest, segments);
   }
 
   /**
@@ -147,7 +143,7 @@ export class Prover {
     for (let bundle = 0; bundle * tileWidth < lines; bundle += bundlesAtOnce) {
       const numbers = Array.from({ length: bundlesAtOnce }, (_, i) => bundle + i).filter((number) => number * tileWidth < lines);
       const entries = (await Promise.all(numbers.map((number) => this.#signedEntries(number)))).flat();
-      const records = entries.slice(0, lines - bundle * tileWidth).filter(isRecord);
+      const records = entries.slice(0, lines - bundle * tileWidth).filter((entry) => isRecord(entry));
       found.addBytes(Buffer.concat(records.map(uidOf)));
     }
     return found;

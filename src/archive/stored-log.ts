@@ -3,6 +3,7 @@ import type { KeyObject } from 'node:crypto';
 import type { WaybillError } from '../errors/errors.ts';
 import { checkpointNumber, checkpointPath, openCheckpoint, type Checkpoint } from './checkpoint.ts';
 import { consistencyRanges, hashBytes, type LeafRange } from './merkle.ts';
+import { parseSegmentPath, type SegmentName } from './segment.ts';
 import { signerOf, type Verifier } from './signed-note.ts';
 import type { ArchiveStore } from './store.ts';
 import { edgeTiles, rangeHash, tileAt, tilePath, tilesOf, type Tile } from './tiles.ts';
@@ -32,6 +33,11 @@ export async function checkpointNumbers(store: ArchiveStore): Promise<readonly n
 async function listedNumbers(store: ArchiveStore): Promise<readonly number[]> {
   const paths = await Array.fromAsync(store.list('checkpoints/'));
   return paths.flatMap((path) => checkpointNumber(path) ?? []).sort((a, b) => a - b);
+}
+
+/** Also those of attempts that were not finished, in any order. */
+export async function segmentNames(store: ArchiveStore): Promise<readonly SegmentName[]> {
+  return (await Array.fromAsync(store.list('segments/'))).flatMap((path) => parseSegmentPath(path) ?? []);
 }
 
 /**

@@ -2,7 +2,7 @@
  * The index of an archive: the uid of each record to its leaf, one file for each 65,536 leaves. It makes a search fast and is no evidence: entries
  * contain the same, so a file that is missing or wrong can be computed again.
  */
-import { bundleStep, entryAt, isBundle, isRecordAt, uidBytes } from './entry.ts';
+import { bundleStep, entryAt, isBundle, isRecord, uidBytes } from './entry.ts';
 import type { ArchiveStore } from './store.ts';
 import { bundlePath, tileWidth } from './tiles.ts';
 import { sortByUid } from './uid-order.ts';
@@ -42,7 +42,7 @@ export async function computeIndex(read: ArchiveStore['read'], number: number): 
 export function formatIndex(bundle: Buffer): Buffer {
   const leaves = new Float64Array(bundle.length / bundleStep);
   let records = 0;
-  for (let leaf = 0; leaf < leaves.length; leaf += 1) if (isRecordAt(bundle, entryAt(leaf))) leaves[records++] = leaf;
+  for (let leaf = 0; leaf < leaves.length; leaf += 1) if (isRecord(bundle, entryAt(leaf))) leaves[records++] = leaf;
   const sorted = leaves.subarray(0, records);
   sortByUid(sorted, bundle, uidAt);
   const rows = Buffer.alloc(records * rowBytes);

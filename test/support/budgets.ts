@@ -1,7 +1,7 @@
 /** The most lines and kilobytes (1,000 bytes) of each folder of `src/`. A commit that raises a number says why. */
 export const budgets: Readonly<Record<string, readonly [lines: number, kilobytes: number]>> = {
   admin: [3140, 119],
-  archive: [6692, 297],
+  archive: [6620, 294],
   cli: [8010, 398],
   collect: [4800, 220],
   config: [1880, 92],

@@ -8,7 +8,7 @@ import { AsnConvert, OctetString } from '@peculiar/asn1-schema';
 import { MessageImprint, PKIStatus, TimeStampReq, TimeStampResp, TSTInfo } from '@peculiar/asn1-tsp';
 import { AlgorithmIdentifier, BasicConstraints } from '@peculiar/asn1-x509';
 import type { Micros } from '../../model/time.ts';
-import { equal } from '../merkle.ts';
+import { equal, sha256 } from '../merkle.ts';
 import { bytesOf, elementsOf, extensionsOf, identifierOf } from './der.ts';
 
 /** What a request asked for. The response must repeat it. */
@@ -190,6 +190,17 @@ function assertForTimeStamps(certificate: X509Certificate): void {
 function attributeOf({ signedAttrs = [] }: SignerInfo, type: string): Buffer | undefined {
   const found = signedAttrs.filter(({ attrType }) => attrType === type).flatMap(({ attrValues }) => attrValues);
   return found.length === 1 && found[0] ? Buffer.from(found[0]) : undefined;
+}
+
+/** @returns a token of this content whose certificate was valid at its time, and leads to the roots; otherwise the reason as text */
+export function validToken(bytes: Uint8Array, content: Uint8Array, roots: readonly X509Certificate[]): Token | string {
+  try {
+    const token = readResponse(bytes, { imprint: sha256(content) });
+    return leadsTo(roots, token, token.time) ? token : 'its certificate does not lead there, or was not valid at its time';
+  } catch (thrown) {
+    if (thrown instanceof TokenError) return thrown.message;
+    throw thrown;
+  }
 }
 
 /**

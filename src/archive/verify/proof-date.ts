@@ -1,6 +1,5 @@
 /** When others confirmed the checkpoint of a proof: by its time stamp, and by cosignatures of a quorum of witnesses. */
 import type { Micros } from '../../model/time.ts';
-import { sha256 } from '../merkle.ts';
 import type { OpenedNote } from '../signed-note.ts';
 import type { WitnessOptions } from './cosignatures.ts';
 import type { TimeStampOptions } from './timestamps.ts';
@@ -36,12 +35,7 @@ export async function dateOf(
 
 /** @returns undefined unless its certificate is valid at its time and now: nothing in a proof covers it later, as the next time stamp of an archive does */
 async function timeOf(bytes: Buffer, content: Buffer, { roots, now }: TimeStampOptions): Promise<Micros | undefined> {
-  const { leadsTo, readResponse, TokenError } = await import('../timestamp/token.ts');
-  try {
-    const token = readResponse(bytes, { imprint: sha256(content) });
-    return leadsTo(roots, token, token.time) && leadsTo(roots, token, now) ? token.time : undefined;
-  } catch (thrown) {
-    if (!(thrown instanceof TokenError)) throw thrown;
-    return undefined;
-  }
+  const { leadsTo, validToken } = await import('../timestamp/token.ts');
+  const token = validToken(bytes, content, roots);
+  return typeof token === 'object' && leadsTo(roots, token, now) ? token.time : undefined;
 }

@@ -7,8 +7,9 @@ import { EntryLog, type Growth } from '../entry-log.ts';
 import type { LineRange, LineTexts } from '../line.ts';
 import { equal, sha256 } from '../merkle.ts';
 import { parseLine } from '../parse-line.ts';
-import { linesOf, parseSegmentPath, SegmentError, segmentPlace, unpackSegment, type SegmentName } from '../segment.ts';
+import { linesOf, SegmentError, segmentPlace, unpackSegment, type SegmentName } from '../segment.ts';
 import type { ArchiveStore } from '../store.ts';
+import { segmentNames } from '../stored-log.ts';
 import { bundlePath, tileAt, tileWidth } from '../tiles.ts';
 import type { Turns } from './turns.ts';
 import type { SignedCheckpoint } from './checkpoints.ts';
@@ -59,8 +60,7 @@ export class Segments {
 
   /** @param size  the lines of the newest signed checkpoint */
   static async list(store: ArchiveStore, size: number, findings: Findings, turns: Turns): Promise<Segments> {
-    const names = (await Array.fromAsync(store.list('segments/'))).flatMap((path) => parseSegmentPath(path) ?? []);
-    const byLeaf = Map.groupBy(names, ({ firstLeaf }) => firstLeaf);
+    const byLeaf = Map.groupBy(await segmentNames(store), ({ firstLeaf }) => firstLeaf);
     return new Segments(store, size, findings, turns, byLeaf);
   }
 

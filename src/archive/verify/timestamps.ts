@@ -42,7 +42,6 @@ interface Valid {
   readonly token: Token;
 }
 
-const unprovenStamp = 'it is no time stamp that --timestamp-ca proves';
 /** A certificate that ends earlier than this is reported. */
 const renewUs = 30 * 86_400_000_000;
 
@@ -128,7 +127,7 @@ export class TimeStampCheck {
   }
 
   async #readValid(signed: readonly SignedCheckpoint[], roots: readonly X509Certificate[]): Promise<readonly Valid[]> {
-    const { leadsTo, readResponse, TokenError } = await import('../timestamp/token.ts');
+    const { validToken } = await import('../timestamp/token.ts');
     const checkpoints = new Map(signed.map((each) => [each.path, each]));
     const valid: Valid[] = [];
     for (const number of await this.#numbers()) {
@@ -141,14 +140,9 @@ export class TimeStampCheck {
         this.#findings.noteFile(path, 'no key of --key signed its checkpoint: it is no evidence');
         continue;
       }
-      try {
-        const token = readResponse(bytes, { imprint: sha256(content) });
-        if (leadsTo(roots, token, token.time)) valid.push({ path, number, lines: checkpoint.size, token });
-        else this.#findings.unproven(path, `${unprovenStamp}: its certificate does not lead there, or was not valid at its time`);
-      } catch (thrown) {
-        if (!(thrown instanceof TokenError)) throw thrown;
-        this.#findings.unproven(path, `${unprovenStamp}: ${thrown.message}`);
-      }
+      const token = validToken(bytes, content, roots);
+      if (typeof token === 'object') valid.push({ path, number, lines: checkpoint.size, token });
+      else this.#findings.unproven(path, `it is no time stamp that --timestamp-ca proves: ${token}`);
     }
     return valid;
   }
