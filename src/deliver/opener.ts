@@ -32,6 +32,7 @@ export class Opener {
   async open(abandon: AbortSignal): Promise<Sink> {
     const { journal } = this.#parts;
     const owned = journal.owned?.(abandon);
+    // mutant: owned-open
     if (owned) await owned;
     const opening = this.#parts.open(abandon);
     try {

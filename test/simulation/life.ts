@@ -145,7 +145,12 @@ export class Life {
   /** An effect outside of the state. It never returns in a life that is over. */
   async effect(what: string): Promise<void> {
     if (this.isDead || this.#isOver(what)) await never();
-    if (this.clock.going) await this.clock.going.then(() => (this.isDead ? never() : undefined));
+    const { going } = this.clock;
+    if (going) await going.then(() => (this.isDead ? never() : undefined));
+  }
+
+  get isEnding(): boolean {
+    return this.#stop.signal.aborted;
   }
 
   /** Its results are of no interest any more. */
@@ -264,7 +269,6 @@ export class Life {
         await clock.sleep(pruneMs, stop);
         while (journal.prune() > 0) await clock.sleep(10, stop);
         this.#parts.result.afterPruning(journal.db, (clock.now() - retentionMs) * 1_000);
-        while (journal.shrinkCopy() > 0) await clock.sleep(10, stop);
       }
     };
     // Each step of the self-check is a whole round, once a second: few lives last long.
@@ -272,6 +276,8 @@ export class Life {
       for (;;) {
         await clock.sleep(1_000, stop);
         await journal.examine(dayMs);
+        // One task does both: a row that the check has fetched stays until it is checked.
+        while (journal.shrinkCopy() > 0) await clock.sleep(10, stop);
       }
     };
     const running = [

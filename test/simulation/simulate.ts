@@ -538,7 +538,10 @@ class Simulation {
   }
 
   async #endInOrder(life: Life): Promise<void> {
-    const isInTime = await this.#world.run(this.#world.ms + 300_000, life.ending());
+    const ended = life.ending();
+    // A process exits after its shutdown timeout, although its commits still wait for the database.
+    if (this.#database && !(await this.#world.run(this.#world.ms + 30_000, ended))) this.#killIn = 1;
+    const isInTime = await this.#world.run(this.#world.ms + 300_000, ended);
     if (!isInTime) this.#oracle.fault('the daemon did not stop within five minutes');
     this.#world.note('ended in order');
     if (life.isDead) return;
@@ -560,7 +563,7 @@ class Simulation {
     const life = this.#life;
     this.#effects += 1;
     if (!this.#isDue(what) || !life) return false;
-    if (this.#database && !this.#script && !life.clock.going && this.#stops.is(0.4)) {
+    if (this.#database && !this.#script && !life.isEnding && !life.clock.isStopped && this.#stops.is(0.4)) {
       this.#killIn = 1 + this.#kills.distance(machine.killEvery);
       this.#stopFor(life, this.#database);
       return false;

@@ -135,9 +135,13 @@ export class LifeClock implements Clock {
     this.#going = undefined;
   }
 
-  /** Resolves when the process goes on; undefined while it is not stopped. */
-  get going(): Promise<undefined> | undefined {
-    return this.#going?.promise;
+  get isStopped(): boolean {
+    return this.#going !== undefined;
+  }
+
+  /** Resolves when the process goes on, each at its own moment, as its timers and answers do; undefined while it is not stopped. */
+  get going(): Promise<void> | undefined {
+    return this.#going?.promise.then(() => new Promise((resolve) => void this.#world.after(0, () => resolve())));
   }
 
   sleep(ms: number, signal: AbortSignal): Promise<void> {
@@ -161,7 +165,8 @@ export class LifeClock implements Clock {
         const wake = (): void => {
           if (!this.#isOver()) resolve();
         };
-        if (this.#going) void this.#going.promise.then(wake);
+        const { going } = this;
+        if (going) void going.then(wake);
         else wake();
       });
       signal.addEventListener('abort', abort, { once: true });
