@@ -304,13 +304,13 @@ test('a source whose host changes is logged as moved, goes on at once, and every
   await first.end();
   const before = it.service.requests.length;
   // The database of a shard has not yet committed that the source moved.
-  const { promise: committed, resolve } = Promise.withResolvers<void>();
+  const { promise: committed, resolve } = Promise.withResolvers<undefined>();
   it.journal.settled = () => committed;
   const second_ = it.run({ recountAfter: [], baseUrl: 'https://elsewhere.example/v2/api' });
   await it.sleep(minute);
   expect(it.service.requests).toHaveLength(before);
   expect(it.log.lines.filter(({ event }) => event === 'source.moved')).toEqual([]);
-  resolve();
+  resolve(undefined);
   await it.sleep(second);
   const [line] = it.log.lines.filter(({ event }) => event === 'source.moved');
   const windows = Number((line?.fields as { windows?: number }).windows);
