@@ -76,6 +76,7 @@ export const longOnly = [
 export const longForms = [
   'test/contract/archive/foreign-answers.test.ts',
   'test/contract/archive/growing.test.ts',
+  'test/contract/archive/tampering.test.ts',
   'test/contract/archive/writer.test.ts',
   'test/contract/cli/adding-a-command.test.ts',
   'test/contract/sinks/archive-power-cut.test.ts',

@@ -72,6 +72,7 @@ describe.skipIf(!hasPython)('a hostile record', () => {
     ['is an array', `[{${time}}]`, 0],
     ['looks like the fields before it', `{"record":{${time}},"kind":"position"}`, 0],
     ['is not JSON', `{${time},"a":NaN}`, 0],
+    ['has millions of escapes', `{${time},"a":"${'\\n'.repeat(4_000_000)}"}`, 1],
   ];
   it.each(records)('that %s is archived, and counted as Waybill counts it', async (_name, record, counted) => {
     const store = new MemoryStore();
@@ -243,6 +244,7 @@ describe.skipIf(!hasPython)('an archive', () => {
     ],
     ['with another checksum', (file) => Buffer.concat([file.subarray(0, -8), Buffer.alloc(4), file.subarray(-4)])],
     ['without its last line break', (_file, lines) => gzipSync(lines.subarray(0, -1))],
+    ['and 300 MB after them', (_file, lines) => gzipSync(Buffer.concat([lines, Buffer.alloc(300_000_000)]), { level: 1 })],
   ])('is altered by a gzip file with the signed lines %s', async (_name, change) => {
     const [path, file] = segmentAt(5);
     const changed = change(file, gunzipSync(file));
@@ -483,6 +485,11 @@ describe.skipIf(!hasPython)('a file of proofs', () => {
       'with a false line before the true one, whose key has an escape': [
         proof.replace('{', `{"l\\u0069ne":${JSON.stringify(falseLine)},`),
         'altered',
+      ],
+      'with millions of escapes in its line': [proof.replace('"line":"', () => `"line":"${'\\n'.repeat(4_000_000)}`), 'altered'],
+      'with the signature of an unknown key with a long name': [
+        proof.replace(/\\n"}\n$/, () => `\\n\u2014 ${'a'.repeat(20_000_000)} AAAAAAA=\\n"}\n`),
+        'intact',
       ],
       'nested very deep': ['['.repeat(100_000), 'unproven'],
       'with an empty line alone': ['\n', 'unproven'],

@@ -14,10 +14,11 @@ import { checkpointPath, cosignaturePath } from '../../../src/archive/checkpoint
 import { cosignatureLine, formatVerifier, parseVerifier, signerOf } from '../../../src/archive/signed-note.ts';
 import { verifyArchive } from '../../../src/archive/verify/verify.ts';
 import { keyFrom, MemoryStore, start, windowLines, writeArchive } from '../../support/archive.ts';
+import { sized } from '../../support/long-run.ts';
 import { hasPython, resultOf, secondVerifier, secondVerify, verifyProgram, verifyWithPython } from '../../support/second-verifier.ts';
 import type { Changes, Judgement } from '../../support/second-verifier.ts';
 
-const setting = process.env['WAYBILL_ARCHIVE_TAMPERINGS'] ?? '300';
+const setting = process.env['WAYBILL_ARCHIVE_TAMPERINGS'] ?? String(sized(60, 300));
 const everyBit = setting === 'all';
 const randomChanges = everyBit ? 100_000 : Number(setting);
 const untouched = Math.ceil(randomChanges / 10);
@@ -253,7 +254,7 @@ describe.skipIf(!hasPython)('both verifiers', () => {
     async () => {
       const cases = [...store.files].flatMap(([path, bytes]) =>
         Array.from({ length: bytes.length * 8 }, (_, bit) => bit)
-          .filter((bit) => everyBit || bit % 41 === 0)
+          .filter((bit) => everyBit || bit % sized(205, 41) === 0)
           .map((bit) => {
             const changed = Buffer.from(bytes);
             changed[bit >> 3] = (changed[bit >> 3] ?? 0) ^ (1 << (bit & 7));

@@ -100,7 +100,7 @@ test('concurrent reports request one snapshot a second from the daemon', async (
       return snapshot();
     },
   });
-  const ledgers = await Promise.all(Array.from({ length: 6 }, () => ask(url, '/ledger')));
+  const ledgers = await Promise.all(Array.from({ length: 3 }, () => ask(url, '/ledger')));
   for (const ledger of ledgers) expect([ledger.status, await ledger.json()]).toMatchObject([200, { sources: [{ id: 'production' }] }]);
   const [first = 0, last = 0] = [asked[0], asked.at(-1)];
   expect(asked.length).toBeLessThanOrEqual(Math.ceil((last - first) / 1000) + 1);
