@@ -7,7 +7,7 @@ import { createHash } from 'node:crypto';
 import { chmodSync, mkdirSync, mkdtempSync, renameSync, rmSync, symlinkSync, truncateSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
-import { crc32, deflateRawSync, gunzipSync, gzipSync } from 'node:zlib';
+import { gunzipSync, gzipSync } from 'node:zlib';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { checkProofs, formatProof, worstOf } from '../../../src/archive/proof-file.ts';
 import { Prover } from '../../../src/archive/prove.ts';
@@ -219,11 +219,6 @@ describe.skipIf(!hasPython)('an archive', () => {
     expect(await judged(store)).toEqual(['intact', '', '']);
   });
 
-  it('is altered by a planted checkpoint with a high number', async () => {
-    store.files.set('checkpoints/9999999999', Buffer.from('text'));
-    expect(await judged(store)).toEqual(['altered', checkpoint(4), checkpoint(4)]);
-  });
-
   it('is not delayed by planted segments that form very many ways between two checkpoints', async () => {
     for (let leaf = 0; leaf < 8; leaf += 1)
       for (const name of ['a', 'b', 'c', 'd', 'e', 'f', 'g', 'h', 'i', 'j', 'k', 'l'])
@@ -235,14 +230,11 @@ describe.skipIf(!hasPython)('an archive', () => {
 
   it.each<[string, (file: Buffer, lines: Buffer) => Buffer]>([
     ['after which zeros follow', (file) => Buffer.concat([file, Buffer.alloc(20)])],
-    ['after which other bytes follow', (file) => Buffer.concat([file, Buffer.from('x')])],
-    ['after an empty one', (file) => Buffer.concat([gzipSync(''), file])],
     ['in two parts', (_file, lines) => Buffer.concat([gzipSync(lines.subarray(0, 9)), gzipSync(lines.subarray(9))])],
     [
       'with a file name',
       (file) => Buffer.concat([file.subarray(0, 3), Buffer.of(8), file.subarray(4, 10), Buffer.from('x\0'), file.subarray(10)]),
     ],
-    ['with another checksum', (file) => Buffer.concat([file.subarray(0, -8), Buffer.alloc(4), file.subarray(-4)])],
     ['without its last line break', (_file, lines) => gzipSync(lines.subarray(0, -1))],
     ['and 300 MB after them', (_file, lines) => gzipSync(Buffer.concat([lines, Buffer.alloc(300_000_000)]), { level: 1 })],
   ])('is altered by a gzip file with the signed lines %s', async (_name, change) => {
@@ -251,19 +243,6 @@ describe.skipIf(!hasPython)('an archive', () => {
     store.files.delete(path);
     store.files.set(segmentPath(5, changed), changed);
     expect(await judged(store)).toEqual(['altered', segmentPath(5, changed), segmentPath(5, changed)]);
-  });
-
-  it('whose segment was compressed again has the same lines, and is intact', async () => {
-    const [path, file] = segmentAt(5);
-    const lines = gunzipSync(file);
-    const [header, content, trailer] = [file.subarray(0, 10), deflateRawSync(lines, { level: 1 }), Buffer.alloc(8)];
-    trailer.writeUInt32LE(crc32(lines), 0);
-    trailer.writeUInt32LE(lines.length, 4);
-    const changed = Buffer.concat([header, content, trailer]);
-    expect(changed.equals(file)).toBe(false);
-    store.files.delete(path);
-    store.files.set(segmentPath(5, changed), changed);
-    expect(await judged(store)).toEqual(['intact', '', '']);
   });
 
   const foreign = (text: string, name = originOf(store)): Buffer => Buffer.from(signNote(text, [signerOf(name, keyFrom(9))]));

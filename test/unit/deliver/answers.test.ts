@@ -239,26 +239,6 @@ describe('retry for some messages of a batch', () => {
     expect(loop.delivery.view()).toMatchObject({ state: 'active', attempts: 0 });
   });
 
-  test('without limit while no other message is accepted: an outage makes no dead letter', async () => {
-    await using rig = await Rig.make();
-    const loop = rig.loop({ records: 4 });
-    let isFull = true;
-    loop.receiver.answer = (batch) => {
-      if (!isFull) return loop.receiver.take(batch);
-      const seqs = batch.messages.map(({ seq }) => seq);
-      return { rejections: [], retryable: { code: 'sink_unavailable', seqs, message: 'disk full', suspects: [] } };
-    };
-    await append(rig.journal, 4);
-    loop.run();
-    await rig.clock.advance(600_000);
-    expect(loop.receiver.attempts.length).toBeGreaterThan(10);
-    expect(loop.delivery.view()).toMatchObject({ state: 'retrying', lastError: 'disk full', lastSuccess: undefined });
-    isFull = false;
-    await rig.clock.until(() => committed(rig.journal, 'sink').acknowledged === 4);
-    expect(loop.receiver.has.map(numberOf)).toEqual(range(1, 4));
-    expect(deadLetters(rig.journal)).toEqual([]);
-  });
-
   test('a message that fails while later ones are accepted counts its attempts, also alone; messages after the last accepted one do not', async () => {
     await using rig = await Rig.make();
     const loop = rig.loop({ records: 4 });
