@@ -18,7 +18,7 @@ export interface PageRefused {
 }
 
 /** An answer is a page of the pass, or shows that the page before it was the last. */
-export type PageStep = 'end' | { readonly isFirst: boolean; readonly isLast: boolean; readonly isRestart: boolean };
+type PageStep = 'end' | { readonly isFirst: boolean; readonly isLast: boolean; readonly isRestart: boolean };
 
 /** The next step after a failed request. */
 type FailureStep =
