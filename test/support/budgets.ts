@@ -12,7 +12,7 @@ export const budgets: Readonly<Record<string, readonly [lines: number, kilobytes
   disk: [90, 4],
   encode: [1280, 54],
   errors: [380, 18],
-  fleet: [1380, 68],
+  fleet: [1400, 69],
   journal: [7080, 318],
   'main.ts': [100, 6],
   model: [2170, 99],
