@@ -45,7 +45,7 @@ describe('12 shards with 24 sources', () => {
       const lacking = missing ?? variant.missing;
       if (lacking !== undefined) return skip(lacking);
       await inPlace('fleet-chaos', (place) =>
-        chaos(place, { rounds, shards: 12, sources: 24, rate: 3, hasElasticsearch: true, database, programs }),
+        chaos(place, { rounds, shards: 12, sources: 24, leaseMs: 15_000, rate: 3, hasElasticsearch: true, database, programs }),
       );
     },
   );
@@ -56,10 +56,14 @@ function formerRelease(place: Place): MemberProgram {
   const root = resolve(import.meta.dirname, '../..');
   const folder = place.path('former');
   mkdirSync(folder);
-  const archive = execFileSync('git', ['archive', process.env['WAYBILL_FLEET_FORMER'] ?? 'HEAD^', 'bin', 'src', 'config', 'package.json'], {
-    cwd: root,
-    maxBuffer: 2 ** 28,
-  });
+  const archive = execFileSync(
+    'git',
+    ['archive', process.env['WAYBILL_FLEET_FORMER'] ?? 'HEAD^', 'bin', 'src', 'config', 'content', 'package.json'],
+    {
+      cwd: root,
+      maxBuffer: 2 ** 28,
+    },
+  );
   execFileSync('tar', ['-x', '-C', folder], { input: archive });
   symlinkSync(join(root, 'node_modules'), join(folder, 'node_modules'));
   return { program: join(folder, 'bin/waybill.js') };

@@ -29,7 +29,7 @@ describe('a fleet of three members', () => {
     ({ skip }) => {
       if (missing !== undefined) return skip(missing);
       return inPlace('fleet', (place) =>
-        chaos(place, { rounds, shards, sources: sourceCount, rate: 15, hasElasticsearch: false, database: singleServer }),
+        chaos(place, { rounds, shards, sources: sourceCount, leaseMs: 5_000, rate: 15, hasElasticsearch: false, database: singleServer }),
       );
     },
   );

@@ -21,7 +21,6 @@ import { KafkaBroker } from './kafka-broker.ts';
 import { PostgresProxy } from './postgres-proxy.ts';
 import { stream, topic } from './three-receivers.ts';
 
-const leaseMs = 5_000;
 /** The limit of a wait for a fleet that has everything it needs. */
 const patient = 600_000;
 
@@ -30,6 +29,7 @@ export interface Chaos {
   readonly rounds: number;
   readonly shards: number;
   readonly sources: number;
+  readonly leaseMs: number;
   /** New records a second, of each source. */
   readonly rate: number;
   /** False: a model, which starts at once. */
@@ -39,7 +39,10 @@ export interface Chaos {
   readonly programs?: ((place: Place) => readonly MemberProgram[]) | undefined;
 }
 
-export async function chaos(place: Place, { rounds, shards, sources: count, rate, hasElasticsearch, ...given }: Chaos): Promise<void> {
+export async function chaos(
+  place: Place,
+  { rounds, shards, sources: count, leaseMs, rate, hasElasticsearch, ...given }: Chaos,
+): Promise<void> {
   await using database = await given.database();
   // The administrator's connections have no faults; they follow a fail-over.
   await using direct = await PostgresProxy.start(database.port, place.chance);
