@@ -456,10 +456,8 @@ class Verification:
                         for order in [order_of(line, origin, at)] if order]
         for each in (missing := [each for each in self.missing if each['next'] is None]): each['next'] = micros(last['at'])
         if missing: self.begins_at = max(self.begins_at, newest_time(lines, micros(last['at'])))
-        seq = last['after']
-        for line in lines:
+        for line, seq in zip(lines, [last['after'], *(each['seq'] for each in lines)]):
             line['seq'] >= seq + (line['kind'] != 'position') or self.find('altered', name, 'entry %d follows entry %d' % (line['seq'], seq))
-            seq = line['seq']
             if line['kind'] in ('record', 'ledger'): self.sources.add(line['source'])
             if line['kind'] == 'record' and line['time'] is not None:
                 self.records.setdefault(line['source'], {}).setdefault(line['time'] // BUCKET, []).append((line['time'], line['uid']))
