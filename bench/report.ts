@@ -11,7 +11,7 @@ import type { Result } from './result.ts';
 type Saved = Result & { readonly measuredAt: string; readonly commit: string };
 
 const results = new URL('results/', import.meta.url);
-const order = ['peers', 'live', 'delivery', 'outage', 'sources', 'collection', 'backfill', 'archive'];
+const order = ['peers', 'live', 'delivery', 'outage', 'sources', 'collection', 'backfill', 'archive', 'fleet'];
 
 /** The files that `report` writes, by their path from the root. */
 export function reportFiles(): ReadonlyMap<string, string> {

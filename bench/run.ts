@@ -16,10 +16,11 @@ const names = [
   'logs-endpoint',
   'flood',
   'sizing',
+  'fleet',
   'live',
   'report',
 ];
-const withBars = ['peers', 'live', 'delivery', 'outage', 'sources', 'archive'];
+const withBars = ['peers', 'live', 'delivery', 'outage', 'sources', 'archive', 'fleet'];
 const [first = '', ...rest] = process.argv.slice(2);
 const isNamed = names.includes(first);
 if (!isNamed && first !== 'bars' && first !== '' && !first.startsWith('-'))

@@ -43,6 +43,11 @@ export class Postgres implements AsyncDisposable {
     if (made.status !== 0) throw new Error(`initdb failed: ${made.stderr}`);
   }
 
+  /** Of the server while it runs; its connections are children. */
+  get pid(): number {
+    return this.#server?.pid ?? NaN;
+  }
+
   async start(): Promise<void> {
     const settings = [
       'listen_addresses=127.0.0.1',
