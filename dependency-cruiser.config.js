@@ -173,7 +173,7 @@ const rows = [
     'daemon/admin/',
     [
       ...['daemon/admin/', 'daemon/carried-error.ts', 'daemon/channel.ts', 'daemon/collect-when-idle.ts', 'admin/', 'report/', 'journal/'],
-      ...['disk/files.ts', 'settings/', 'time/', ...ground, 'node'],
+      ...['fleet/database.ts', 'fleet/readers.ts', 'disk/files.ts', 'settings/', 'time/', ...ground, 'node'],
     ],
   ],
   // Commands open the journal, sinks and sources as the daemon does, perform its operations, and start it.

@@ -70,6 +70,8 @@ export function createHandler(routes: Routes, guard: Guard, log: Log): RequestLi
   function failure(thrown: unknown, url: string): AdminResponse {
     const code = codeOf(thrown);
     if (code === 'usage') return json({ error: messageOf(thrown) }, 400);
+    if (code === 'database_unreachable' || code === 'database_refused' || code === 'state_missing')
+      return json({ error: messageOf(thrown), code }, 503);
     if (code === 'admin_busy') return json({ error: messageOf(thrown) }, 503, { 'retry-after': '1' });
     if (thrown instanceof RequestError) return json(unreadable, thrown.status);
     log.write('admin.request_failed', { error: thrown, url });

@@ -68,14 +68,18 @@ export async function operation(
   { progress = () => undefined, shard }: { readonly progress?: (view: ReplayProgress) => void; readonly shard?: number | undefined } = {},
 ): Promise<{ result: OperationResult; daemon: boolean }> {
   // Loads these modules only here: help, and commands of the same file that change nothing, start faster without them.
-  const [{ openJournal }, { operateOnShards }, { perform }, { withDatabase }] = await Promise.all([
+  const [{ openJournal }, { operateOnShards }, { perform }, { withDatabase }, { accessOf }] = await Promise.all([
     import('../daemon/open-journal.ts'),
     import('../daemon/operations/on-shards.ts'),
     import('../daemon/operations/perform.ts'),
+    import('../fleet/readers.ts'),
     import('./state-access.ts'),
   ]);
   if (config.fleet)
-    return { result: await withDatabase(config, (pool) => operateOnShards(pool, request, systemClock, signal, shard)), daemon: true };
+    return {
+      result: await withDatabase(accessOf(config), (pool) => operateOnShards(pool, request, systemClock, signal, shard)),
+      daemon: true,
+    };
   const live = await performLive(config.dataDir, request);
   if (live !== undefined) return { result: live, daemon: true };
   if (!existsSync(join(config.dataDir, 'waybill.db')))

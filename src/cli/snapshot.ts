@@ -9,7 +9,8 @@ import { systemClock } from '../time/clock.ts';
 import { adminServer, type AdminValues } from './admin-client.ts';
 import { liveSnapshot } from './daemon-client.ts';
 import type { Io } from './io.ts';
-import { settingsFor, withDatabase, type KnownSettings, type StatePlace, type StateValues } from './state-access.ts';
+import { withDatabase } from '../fleet/readers.ts';
+import { accessOf, settingsFor, type KnownSettings, type StatePlace, type StateValues } from './state-access.ts';
 
 /** From the running daemon, local or remote, else from the state. */
 export async function currentSnapshot(values: StateValues & AdminValues, io: Io): Promise<Snapshot> {
@@ -49,5 +50,5 @@ function stopped({ settings, isConfigured }: KnownSettings): Snapshot {
 export function snapshotOfFleet(settings: StatePlace & { readonly sources: readonly { readonly id: string }[] }): Promise<Snapshot> {
   const { lease: leaseMs = 0, database = '' } = settings.fleet ?? {};
   const facts = { version, now: systemClock.now() * 1000, leaseMs, database, configured: settings.sources.map(({ id }) => id) };
-  return withDatabase(settings, (pool) => fleetStatus(pool, facts));
+  return withDatabase(accessOf(settings), (pool) => fleetStatus(pool, facts));
 }

@@ -4,11 +4,10 @@ import { join } from 'node:path';
 import { directoryIn, loadStateSettings } from '../config/load-state-settings.ts';
 import { settingsFrom, type StateSettings } from '../config/state-settings.ts';
 import { WaybillError } from '../errors/errors.ts';
-import { poolOf, shardNumbers, type Pool } from '../fleet/database.ts';
-import { Shard } from '../fleet/shard.ts';
+import type { DatabaseAccess } from '../fleet/database.ts';
+import { openStates, type OpenState } from '../fleet/readers.ts';
 import { storedSettings } from '../journal/schema.ts';
-import { copyOf } from '../journal/replica/load.ts';
-import { openReadOnly, readState as readStateIn } from '../journal/state.ts';
+import { readState as readStateIn } from '../journal/state.ts';
 import type { Io } from './io.ts';
 import { configOption, text, type ValuesOf } from './option.ts';
 
@@ -25,28 +24,15 @@ export interface KnownSettings {
 /** Where the state is: in a directory, or the shards of a fleet in its database. */
 export type StatePlace = Pick<StateSettings, 'dataDir' | 'fleet' | 'tls'>;
 
-interface OpenState {
-  readonly db: ReturnType<typeof openReadOnly>;
-  /** The shard, in a fleet. */
-  readonly shard?: number;
+/** Opens the state read-only; of a fleet, a copy of each shard. */
+export function statesOf(place: StatePlace): ReturnType<typeof openStates> {
+  return openStates(place.fleet ? accessOf(place) : place.dataDir);
 }
 
-/** Opens the state read-only, also during a run of the daemon; of a fleet, a copy of each shard. */
-export async function openStates(place: StatePlace): Promise<{ readonly states: readonly OpenState[] } & Disposable> {
-  using opened = new DisposableStack();
-  const close = (db: OpenState['db']): unknown => db.close();
-  const states: OpenState[] = [];
-  if (place.fleet) {
-    await withDatabase(place, async (pool) => {
-      for (const shard of await shardNumbers(pool)) {
-        const db = await copyOf(Shard.reader(pool, shard));
-        if (db) states.push({ db: opened.adopt(db, close), shard });
-      }
-    });
-    if (states.length === 0) throw new WaybillError('state_missing', 'cannot find a state in the database of the fleet; has a member run?');
-  } else states.push({ db: opened.adopt(openReadOnly(place.dataDir), close) });
-  const kept = opened.move();
-  return { states, [Symbol.dispose]: () => kept.dispose() };
+/** @throws TypeError if the state is not of a fleet */
+export function accessOf({ fleet, tls = {} }: StatePlace): DatabaseAccess {
+  if (!fleet) throw new TypeError('a state without a fleet has no database');
+  return { ...fleet, ...tls };
 }
 
 /** @returns the result for the state, or for each shard of a fleet */
@@ -54,21 +40,8 @@ export async function readState<Result>(
   place: StatePlace,
   work: (db: OpenState['db'], shard: number | undefined) => Result,
 ): Promise<Result[]> {
-  using opened = await openStates(place);
+  using opened = await statesOf(place);
   return opened.states.map(({ db, shard }) => work(db, shard));
-}
-
-const databaseMs = 30_000;
-
-/** Connects to the database of a fleet. */
-export async function withDatabase<Result>({ fleet, tls = {} }: StatePlace, work: (pool: Pool) => Promise<Result>): Promise<Result> {
-  if (!fleet) throw new TypeError('a state without a fleet has no database');
-  const pool = poolOf(fleet, tls, databaseMs);
-  try {
-    return await work(pool);
-  } finally {
-    await pool.end();
-  }
 }
 
 const unknownSettings =

@@ -12,6 +12,7 @@ import { withStates } from '../report/states.ts';
 import { createMetrics, type Metrics } from '../telemetry/metrics.ts';
 import { startTelemetry } from '../telemetry/telemetry.ts';
 import { tokenNames, type Reported } from './admin/messages.ts';
+import type { DatabaseValues } from './admin/report-thread.ts';
 import { AdminServer, type AdminFacts } from './admin/server.ts';
 import { lastReadableTokens } from './admin/tokens.ts';
 import { reportEndingCertificates } from './certificates.ts';
@@ -120,6 +121,7 @@ function createAdmin(options: DaemonOptions, parts: Parts, metrics: Metrics): Ad
       return known && { ...known, rejected: parts.rejected };
     },
     operate: (request) => operate(request, options, parts),
+    database: () => databaseOf(parts.open?.config ?? config),
     metricsText: () => metrics.text(),
     token: lastReadableTokens((name) => (parts.open?.config ?? config).admin[name]),
   };
@@ -131,6 +133,12 @@ function createAdmin(options: DaemonOptions, parts: Parts, metrics: Metrics): Ad
     log: log.child('admin'),
     ...reportedOf(config),
   });
+}
+
+/** @throws WaybillError `secret_missing`, `config_invalid` */
+async function databaseOf({ fleet, tls }: Config): Promise<DatabaseValues> {
+  if (!fleet) throw new TypeError('a state without a fleet has no database');
+  return { database: fleet.database, password: fleet.password?.read(), ca: tls.ca?.read() };
 }
 
 function reportedOf(config: Config): Reported {

@@ -64,7 +64,7 @@ export class FleetMember implements AsyncDisposable {
     this.#meters = meters;
     this.#lock = emptied(config.dataDir);
     // Commits and renewals are repeated: an attempt may end before the lease does.
-    this.#pool = poolOf(fleet, config.tls, fleet.lease / 2);
+    this.#pool = poolOf({ ...fleet, ...config.tls }, fleet.lease / 2);
   }
 
   get config(): Config {

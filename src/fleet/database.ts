@@ -3,8 +3,6 @@ import pg from 'pg';
 import { getCACertificates } from 'node:tls';
 import { messageOf, WaybillError } from '../errors/errors.ts';
 import { isLoopback } from '../settings/loopback.ts';
-import type { PemFiles } from '../settings/pem.ts';
-import type { FleetSettings } from './settings.ts';
 
 /** Connection lost, shutdown or cancelled, out of resources, conflict, object in use, read-only: a later attempt may succeed. */
 const passing = /^(08|57|53|40|55|25006)/;
@@ -14,12 +12,16 @@ const refusing = /^(28|3D000|3F000|42501|42P01|42703)/;
 
 export type Pool = Pick<pg.Pool, 'query' | 'connect' | 'end'>;
 
-/** The pool of a configuration. The password is read for each connection. */
-export function poolOf(
-  { database, password }: Pick<FleetSettings, 'database' | 'password'>,
-  { ca }: { readonly ca?: PemFiles | undefined },
-  timeoutMs: number,
-): pg.Pool {
+/** What a connection needs. */
+export interface DatabaseAccess {
+  /** The address. */
+  readonly database: string;
+  /** Read for each connection. */
+  readonly password?: { read(): string } | undefined;
+  readonly ca?: { read(): readonly string[] } | undefined;
+}
+
+export function poolOf({ database, password, ca }: DatabaseAccess, timeoutMs: number): pg.Pool {
   const trusted = ca && { ca: [...getCACertificates('default'), ...ca.read()] };
   const { hostname } = new URL(database);
   // Another machine is reached with TLS, and its certificate is checked. Without a host, the address names a socket of this machine.
@@ -57,7 +59,8 @@ export async function asked<Result>(request: () => Promise<Result>): Promise<Res
       throw new WaybillError('database_refused', `the database of the fleet refuses: ${messageOf(thrown)}; see waybill setup postgres`, {
         cause: thrown,
       });
-    if (code !== undefined && !passing.test(code)) throw thrown;
+    if (code !== undefined && !passing.test(code))
+      throw new WaybillError('internal_error', `the database of the fleet: ${messageOf(thrown)}`, { cause: thrown });
     throw new WaybillError('database_unreachable', `cannot reach the database: ${messageOf(thrown)}`, { cause: thrown });
   }
 }

@@ -68,8 +68,11 @@ export interface SinkContext {
   readonly selected?: readonly string[] | undefined;
   /** True when the sink has a filter. */
   readonly filtered?: boolean;
-  /** In a fleet: `shard` is the journal that the sink gets; undefined for commands, which prepare or check the sinks of all shards. */
-  readonly fleet?: { readonly shard?: number | undefined } | undefined;
+  /**
+   * In a fleet: `shard` is the journal that the sink gets; undefined for commands, which prepare or check the sinks of all shards. `shards`: their
+   * number, for a command that has asked the database.
+   */
+  readonly fleet?: { readonly shard?: number | undefined; readonly shards?: number | undefined } | undefined;
   /** The top-level `tls.ca`. */
   readonly ca?: Pem | undefined;
   /** The top-level proxy for HTTPS; undefined: direct. A sink with a proxy setting decides between the two. */

@@ -56,7 +56,7 @@ async function served(): Promise<Served> {
   writeFileSync(keyFile, key);
   const settings = { configured: new Map([[source, undefined]]) };
   const reports = adminReports(new Reports(systemClock), {
-    ...{ state: directory, reported: () => ({ settings, services: {} }), version: '0', clock: systemClock },
+    ...{ state: () => Promise.resolve(directory), reported: () => ({ settings, services: {} }), version: '0', clock: systemClock },
     snapshot: async () => snapshot(),
   });
   const sources = { snapshot: () => snapshot(), ...reports, metricsText: async () => '', log: silent, clock: systemClock };

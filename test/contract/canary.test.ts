@@ -29,6 +29,10 @@ import { encodings } from '../support/encodings.ts';
 import { KafkaModel } from '../support/kafka-model.ts';
 import { ModelElasticsearch } from '../support/model-elasticsearch.ts';
 import { batchOf, contextOf, messages, ModelKept } from '../support/sinks/sink-batches.ts';
+import { PostgresRefusal } from '../support/postgres-refusal.ts';
+import { Secret } from '../../src/settings/secret.ts';
+import { withDatabase } from '../../src/fleet/readers.ts';
+import { shardNumbers } from '../../src/fleet/database.ts';
 import { RelpReceiver } from '../support/sinks/syslog-receivers.ts';
 
 /**
@@ -50,6 +54,7 @@ const directory = mkdtempSync(join(tmpdir(), 'waybill-canary-'));
 const echo = new EchoServer(canaries.accessToken);
 const elastic = new ModelElasticsearch();
 const relp = new RelpReceiver();
+const postgres = new PostgresRefusal();
 const broker = new KafkaModel({ user: { name: 'alice', password: 'another password' } }).create('audit');
 let certificates: CertificateServer;
 let config: Config;
@@ -63,7 +68,7 @@ const writes = { stdout: process.stdout.write.bind(process.stdout), stderr: proc
 beforeAll(async () => {
   const first = await (await createAuthority('first')).issue({ name: 'first', hosts: ['127.0.0.1'] });
   certificates = await new CertificateServer(first).listen();
-  await Promise.all([echo.listen(), elastic.listen(), relp.listen(), broker.listen()]);
+  await Promise.all([echo.listen(), elastic.listen(), relp.listen(), broker.listen(), postgres.listen()]);
   const own = { cert: join(directory, 'own.pem'), key: join(directory, 'own.key') };
   writeFileSync(own.cert, first.cert);
   writeFileSync(own.key, first.key);
@@ -116,7 +121,7 @@ beforeAll(async () => {
 afterAll(async () => {
   Object.assign(process.stdout, { write: writes.stdout });
   Object.assign(process.stderr, { write: writes.stderr });
-  for (const each of [echo, elastic, relp, broker, certificates]) await each[Symbol.asyncDispose]();
+  for (const each of [echo, elastic, relp, broker, postgres, certificates]) await each[Symbol.asyncDispose]();
   rmSync(directory, { recursive: true, force: true });
 });
 
@@ -280,6 +285,15 @@ async function places(open: AsyncDisposableStack): Promise<readonly Place[]> {
       provoke: async ({ message: words }) => {
         broker.refusal = words;
         return openSink('kafka');
+      },
+    },
+    {
+      // The index of a SQLSTATE: it refuses, passes, or is a defect.
+      ...{ name: 'database of a fleet', statuses: [0, 1, 2], forms: ['text'], every: 3 },
+      provoke: async ({ status, message: text }) => {
+        postgres.says = { code: ['28P01', '57P03', 'XX000'][status] ?? '', text };
+        const answer = withDatabase({ database: postgres.url, password: new Secret(canaries.databasePassword) }, shardNumbers);
+        return answer.finally(() => expect(postgres.password).toBe(canaries.databasePassword));
       },
     },
     {

@@ -93,6 +93,9 @@ describe('a fleet of three members', () => {
           readonly shards: readonly { readonly owner: string | null }[];
         };
       }
+      interface Ledger {
+        readonly sources: readonly { readonly id: string; readonly lifetime: { readonly collected: number } }[];
+      }
       const truth = await service.truth();
       const isWhole = (status: Status): boolean =>
         status.complete &&
@@ -121,7 +124,13 @@ describe('a fleet of three members', () => {
         expect(shown.fleet.members.map(({ name }) => name)).toEqual(whole.fleet.members.map(({ name }) => name));
         const page = (await get('/overview')) as { sources: { id: string; strip: string }[]; detail: { source: string } };
         expect(page.sources.map(({ id, strip }) => [id, strip.length > 0]).toSorted()).toEqual(ids.map((id) => [id, true]));
-        expect(await get('/ledger')).toMatchObject({ error: expect.stringContaining('waybill ledger') as string });
+        // The reports of the commands, from the database: also of the shards of the other member.
+        expect(((await get('/ledger')) as Ledger).sources.map(({ id, lifetime }) => [id, lifetime.collected])).toEqual(
+          ids.map((id) => [id, truth.length]),
+        );
+        expect(await get('/gaps')).toEqual(await read('gaps', 'list'));
+        expect(await get('/operations')).toEqual({ operations: [] });
+        expect(await get('/gaps?source=x')).toMatchObject({ error: expect.stringContaining('cannot find the source "x"') as string });
       }
 
       // A source that a member collects from a SIGHUP on.
@@ -168,9 +177,9 @@ describe('a fleet of three members', () => {
           .size,
         'sources retry tenant-3': 1,
       });
-      const ledger = JSON.parse((await place.waybill('ledger', '--format', 'json', '--config', place.path('reader.yaml'))).stdout) as {
-        sources: { id: string; lifetime: { collected: number } }[];
-      };
+      const ledger = JSON.parse(
+        (await place.waybill('ledger', '--format', 'json', '--config', place.path('reader.yaml'))).stdout,
+      ) as Ledger;
       expect(ledger.sources.map(({ id, lifetime }) => [id, lifetime.collected])).toEqual(ids.map((id) => [id, truth.length]));
       expect(await read('gaps', 'list')).toEqual({ gaps: [], inDoubt: [], accepted: [] });
       const { sources: listed } = await read<{ sources: { id: string }[] }>('sources', 'list');

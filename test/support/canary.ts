@@ -20,6 +20,7 @@ export const canaries = {
   readToken: 'rdt-Bg38Mn61Sv90Cw24Jy75',
   privacyKey: 'pvK-7Yd5Tq2Rk9Ua4Xz8Lb1We6',
   passphrase: 'Ph4se~Um6,Rt.Kd-9Bv_Qx3',
+  databasePassword: 'Db9:Zw4&Pl7=Hs2?Mq5 Jt8%Ny3',
 } as const;
 
 /** The length of the fragments that the search looks for. */

@@ -14,7 +14,8 @@ import { defineCommand, subcommand } from '../command.ts';
 import { printJson, printTable, type Io } from '../io.ts';
 import { confirmed, confirmOption } from '../operation.ts';
 import { configOption, jsonOption, parsed, required, text, withDefault } from '../option.ts';
-import { settingsFor, stateOptions, withDatabase, type StatePlace, type StateValues } from '../state-access.ts';
+import { withDatabase } from '../../fleet/readers.ts';
+import { accessOf, settingsFor, stateOptions, type StatePlace, type StateValues } from '../state-access.ts';
 
 const shardOption = parsed('N', 'number of the shard', 'the number of a shard', (given) =>
   /^\d{1,4}$/.test(given) ? Number(given) : undefined,
@@ -74,7 +75,7 @@ function inFleet<Place extends StatePlace>(place: Place): Place & { readonly fle
 
 async function list(values: StateValues & { readonly json: boolean }, io: Io): Promise<number> {
   const { settings } = await settingsFor(values, io);
-  const { members, shards } = await withDatabase(inFleet(settings), fleetList);
+  const { members, shards } = await withDatabase(accessOf(inFleet(settings)), fleetList);
   const time = (date: Date): string => rfc3339(date.getTime() * 1000);
   if (values.json) {
     printJson(io, {
@@ -108,7 +109,7 @@ async function release(
   const { shard, member } = values;
   if ((shard === undefined) === (member === undefined)) throw new WaybillError('usage', 'pass either --shard N or --member NAME');
   const { config } = await loadConfig(values.config, io.env, { requireSecrets: false });
-  return withDatabase(inFleet(config), async (pool) => {
+  return withDatabase(accessOf(inFleet(config)), async (pool) => {
     const shards = shard === undefined ? await shardsOwnedBy(pool, member ?? '') : [shard];
     if (shards.length === 0) throw new WaybillError('usage', `cannot find a shard of the member "${member ?? ''}"; see waybill fleet list`);
     const plan = `Asks for shards ${shards.join(', ')}: other members take them. Their owner takes no shard for a minute`;
@@ -128,7 +129,7 @@ async function moveIn(values: Common & { readonly from: string; readonly shard: 
   const plan = `Moves the state in "${from}" to shard ${shard} of ${database}; no daemon can start from "${from}" afterwards`;
   if (!(await confirmed([plan], values, io))) return 1;
   const placeOfSource = (id: string): string => placeOf(config.sources.find((source) => source.id === id) ?? { id, requests: {} });
-  const moved = await withDatabase(place, (pool) =>
+  const moved = await withDatabase(accessOf(place), (pool) =>
     importState(from, { pool, shard, clock: systemClock, signal: io.signal, version, database, placeOf: placeOfSource }),
   );
   if (values.json) printJson(io, { directory: from, shard, ...moved });
@@ -141,7 +142,7 @@ async function moveOut(values: Common & { readonly shard: number; readonly to: s
   const { config } = await loadConfig(values.config, io.env, { requireSecrets: false });
   const plan = `Moves shard ${shard} of ${inFleet(config).fleet.database} to "${to}"; no member serves the shard afterwards`;
   if (!(await confirmed([plan], values, io))) return 1;
-  const moved = await withDatabase(config, (pool) => exportShard(to, { pool, shard, clock: systemClock, signal: io.signal }));
+  const moved = await withDatabase(accessOf(config), (pool) => exportShard(to, { pool, shard, clock: systemClock, signal: io.signal }));
   if (values.json) printJson(io, { directory: to, shard, ...moved });
   else io.stdout.write(`moved shard ${shard} to "${to}": last entry ${grouped(moved.head)}; verified\n`);
   return 0;

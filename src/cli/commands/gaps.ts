@@ -13,7 +13,7 @@ import { printJson, printTable, readInput, type Io } from '../io.ts';
 import { assertKnownSource } from '../not-found.ts';
 import { operation, actor, operationOptions, confirmed, type OperationValues } from '../operation.ts';
 import { jsonOption, required, text, toggle, type ValuesOf } from '../option.ts';
-import { readState, settingsFor, stateOptions, type StatePlace } from '../state-access.ts';
+import { settingsFor, statesOf, stateOptions, type StatePlace } from '../state-access.ts';
 
 const source = { source: text('ID', 'only this source') };
 const listOptions = { ...source, ...jsonOption, ...stateOptions, ...adminOptions };
@@ -157,12 +157,10 @@ async function list(values: ValuesOf<typeof listOptions>, io: Io): Promise<numbe
 }
 
 async function localGaps(settings: StatePlace & Pick<StateSettings, 'sources'>, id: string | undefined): Promise<GapLists> {
-  const found = await readState(settings, (db) => ({ stored: storedSources(db), lists: gapsOf(db, id) }));
-  const stored = found.flatMap((each) => each.stored);
-  assertKnownSource(id, settings, stored);
-  const all = (list: keyof GapLists): ListedWindow[] =>
-    found.flatMap(({ lists }) => lists[list]).toSorted((one, other) => one.source.localeCompare(other.source, 'en'));
-  return { gaps: all('gaps'), inDoubt: all('inDoubt'), accepted: all('accepted') };
+  using opened = await statesOf(settings);
+  const dbs = opened.states.map(({ db }) => db);
+  assertKnownSource(id, settings, dbs.flatMap(storedSources));
+  return gapsOf(dbs, id);
 }
 
 /** The code first, as docs/operations.md lists it; then the message, or both counts. */

@@ -4,7 +4,7 @@ import { systemClock } from '../../time/clock.ts';
 import { reportSettings, serviceWords } from '../../config/report-settings.ts';
 import { WaybillError, messageOf } from '../../errors/errors.ts';
 import { printable } from '../../errors/escape.ts';
-import { joinedReadings, openLedgerReport } from '../../journal/queries/ledger.ts';
+import { openLedgerReports } from '../../journal/queries/ledger.ts';
 import { storedSources } from '../../journal/queries/stored.ts';
 import { ledgerDocument, zoneOfWords } from '../../report/ledger/document.ts';
 import { gathered, joined } from '../../report/chunks.ts';
@@ -21,7 +21,7 @@ import { ledgerText } from '../../report/ledger/text.ts';
 import { localSnapshot } from '../snapshot.ts';
 import { assertKnownSource } from '../not-found.ts';
 import { choice, text, timeOptions, toggle, withDefault, type ValuesOf } from '../option.ts';
-import { openStates, settingsFor, stateOptions, type StateValues } from '../state-access.ts';
+import { settingsFor, statesOf, stateOptions, type StateValues } from '../state-access.ts';
 import { assertForward, parsePeriod, parseZone } from '../../settings/period.ts';
 
 const units = ['window', 'day', 'month'] as const;
@@ -129,16 +129,9 @@ async function openReport(values: StateValues & AdminValues, period: Period, tz:
   const { settings } = known;
   const present = presentOf(await localSnapshot(known));
   using opened = new DisposableStack();
-  const { states } = opened.use(await openStates(settings));
-  const stored = states.flatMap(({ db }) => storedSources(db));
-  assertKnownSource(period.source, settings, stored);
-  const { configured, ...others } = reportSettings(settings);
-  // Sources without a row in any shard count once.
-  const unbegun = new Map([...configured].filter(([id]) => !stored.some((source) => source.id === id)));
-  const readings = states.map(({ db }, i) =>
-    opened.use(openLedgerReport(db, { ...period, ...others, configured: i === 0 ? unbegun : new Map() })),
-  );
-  const reading = joinedReadings(readings);
+  const dbs = opened.use(await statesOf(settings)).states.map(({ db }) => db);
+  assertKnownSource(period.source, settings, dbs.flatMap(storedSources));
+  const reading = opened.use(openLedgerReports(dbs, { ...period, ...reportSettings(settings) }));
   const { report, found } = assessed(reading, period, present, tz);
   const kept = opened.move();
   return { report, windows: found.windows, services: serviceWords(settings), [Symbol.dispose]: () => kept.dispose() };

@@ -10,7 +10,7 @@ import { adminOptions, adminServer, type AdminValues } from '../admin-client.ts'
 import { defineCommand, subcommand } from '../command.ts';
 import { printJson, printTable, type Io } from '../io.ts';
 import { jsonOption, timeOptions, type ValuesOf } from '../option.ts';
-import { readState, settingsFor, stateOptions, type StateValues } from '../state-access.ts';
+import { settingsFor, statesOf, stateOptions, type StateValues } from '../state-access.ts';
 
 export const command = defineCommand({
   name: 'operations',
@@ -45,9 +45,12 @@ async function operations(values: Values, io: Io): Promise<readonly OperationIte
       .operations;
   }
   const { settings } = await settingsFor(values, io);
-  const found = await readState(settings, (db) => operationList(db, from ?? 0, to ?? Number.MAX_SAFE_INTEGER));
-  // Of one state, they are in the order in which they were stored.
-  return found.length === 1 ? found.flat() : found.flat().toSorted((one, other) => (one.at < other.at ? -1 : 1));
+  using opened = await statesOf(settings);
+  return operationList(
+    opened.states.map(({ db }) => db),
+    from ?? 0,
+    to ?? Number.MAX_SAFE_INTEGER,
+  );
 }
 
 function printOperations(found: readonly OperationItem[], io: Io): void {

@@ -3,6 +3,7 @@ import type { Snapshot } from '../../model/snapshot.ts';
 import type { LogEventCode } from '../../model/log-events.ts';
 import type { CarriedError } from '../carried-error.ts';
 import type { ReportQuery } from '../../journal/queries/ledger.ts';
+import type { DatabaseValues } from './report-thread.ts';
 import type { ReportedService } from '../../report/ledger/html.ts';
 
 /** The part of the configuration that reports use. A reload replaces it. */
@@ -42,6 +43,8 @@ export interface DaemonService {
   snapshot(): Snapshot | undefined | Promise<Snapshot | undefined>;
   metricsText(): Promise<string>;
   operate(request: unknown): Promise<unknown>;
+  /** The database of a fleet. */
+  database(): Promise<DatabaseValues>;
   /** The last readable value; '' if the token is not configured. */
   token(name: TokenName): string;
   log(event: LogEventCode, fields: object, error: CarriedError | undefined): void;

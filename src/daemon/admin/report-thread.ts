@@ -1,14 +1,17 @@
 /**
- * The thread that creates one report for the admin server, chunk by chunk on request, with a separate read-only connection: a long report
- * takes seconds, and the main thread of the daemon continues to collect and deliver. Started by report-maker.ts.
+ * The thread that creates one report for the admin server, chunk by chunk on request, with a separate read-only connection, or from a copy of
+ * each shard of a fleet: a long report takes seconds, and the main thread of the daemon continues to collect and deliver. Started by
+ * report-maker.ts.
  */
 import { constants, setPriority } from 'node:os';
 import { parentPort, workerData } from 'node:worker_threads';
 import { codeOf, messageOf, type ErrorCode } from '../../errors/errors.ts';
+import type { DatabaseAccess } from '../../fleet/database.ts';
 import { gapsOf } from '../../journal/queries/gaps.ts';
-import { openLedgerReport, type ReportQuery } from '../../journal/queries/ledger.ts';
+import { openLedgerReports, type ReportQuery } from '../../journal/queries/ledger.ts';
 import { operationList } from '../../journal/queries/operations.ts';
-import { openReadOnly } from '../../journal/state.ts';
+import { openStates, type OpenState } from '../../fleet/readers.ts';
+import { Secret } from '../../settings/secret.ts';
 import type { Micros } from '../../model/time.ts';
 import { ledgerDocument, zoneOfWords } from '../../report/ledger/document.ts';
 import type { LedgerDocument, LedgerDocumentOptions, LedgerFormat } from '../../report/ledger/document.ts';
@@ -17,8 +20,8 @@ import { assessed } from '../../report/summary.ts';
 import type { Present } from '../../report/completeness.ts';
 
 export type ReportOrder = {
-  /** The state directory. */
-  readonly state: string;
+  /** The state directory, or the database of a fleet. */
+  readonly state: string | DatabaseValues;
 } & (
   | {
       readonly kind: 'ledger';
@@ -39,31 +42,39 @@ export type ReportAnswer =
   | { readonly isEnd: true }
   | { readonly code: ErrorCode | undefined; readonly message: string };
 
-type Connection = ReturnType<typeof openReadOnly>;
+/** The values that connections to the database of a fleet use now. */
+export interface DatabaseValues {
+  readonly database: string;
+  readonly password: string | undefined;
+  readonly ca: readonly string[] | undefined;
+}
 
 const chunkLength = 32_768;
 
-function* answers(order: ReportOrder): Generator<ReportAnswer, ReportAnswer, void> {
-  const db = openReadOnly(order.state);
-  try {
-    yield* order.kind === 'ledger' ? ledger(db, order) : chunks(list(db, order));
-  } finally {
-    db.close();
-  }
+async function* answers(order: ReportOrder): AsyncGenerator<ReportAnswer, ReportAnswer, void> {
+  const { state } = order;
+  using opened = await openStates(typeof state === 'string' ? state : accessOf(state));
+  const dbs = opened.states.map(({ db }) => db);
+  yield* order.kind === 'ledger' ? ledger(dbs, order) : chunks(list(dbs, order));
   return { isEnd: true };
 }
 
+/** A secret is removed from the messages of the database. */
+function accessOf({ database, password, ca }: DatabaseValues): DatabaseAccess {
+  return { database, ...(password !== undefined && { password: new Secret(password) }), ...(ca && { ca: { read: () => ca } }) };
+}
+
 function* ledger(
-  db: Connection,
+  dbs: readonly OpenState['db'][],
   { query, present, format, options }: Extract<ReportOrder, { kind: 'ledger' }>,
 ): Generator<ReportAnswer, void, void> {
-  using reading = openLedgerReport(db, query);
+  using reading = openLedgerReports(dbs, query);
   const { report } = assessed(reading, { now: query.now, from: query.from, to: query.to }, present, zoneOfWords(format, options.tz));
   yield* chunks(ledgerDocument(report, format, options));
 }
 
-function list(db: Connection, order: Exclude<ReportOrder, { kind: 'ledger' }>): LedgerDocument {
-  const value = order.kind === 'gaps' ? gapsOf(db, order.source) : { operations: operationList(db, order.from, order.to) };
+function list(dbs: readonly OpenState['db'][], order: Exclude<ReportOrder, { kind: 'ledger' }>): LedgerDocument {
+  const value = order.kind === 'gaps' ? gapsOf(dbs, order.source) : { operations: operationList(dbs, order.from, order.to) };
   return { type: 'application/json; charset=utf-8', chunks: joined([jsonChunks(value), '\n'], '') };
 }
 
@@ -71,9 +82,9 @@ function* chunks({ type, chunks }: LedgerDocument): Generator<ReportAnswer, void
   for (const chunk of gathered(chunks, chunkLength)) yield { type, bytes: new TextEncoder().encode(chunk) };
 }
 
-function next(): ReportAnswer {
+async function next(): Promise<ReportAnswer> {
   try {
-    return responses.next().value;
+    return (await responses.next()).value;
   } catch (thrown) {
     return { code: codeOf(thrown), message: messageOf(thrown) };
   }
@@ -84,6 +95,5 @@ if (process.platform === 'linux') setPriority(constants.priority.PRIORITY_LOW);
 
 const responses = answers(workerData as ReportOrder);
 parentPort?.on('message', () => {
-  const answer = next();
-  parentPort?.postMessage(answer, 'bytes' in answer ? [answer.bytes.buffer as ArrayBuffer] : []);
+  void next().then((answer) => parentPort?.postMessage(answer, 'bytes' in answer ? [answer.bytes.buffer as ArrayBuffer] : []));
 });

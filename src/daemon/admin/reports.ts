@@ -8,10 +8,10 @@ import type { AdminSources } from '../../admin/routes.ts';
 import { presentOf } from '../../report/completeness.ts';
 import type { Reported } from './messages.ts';
 import type { Reports } from './report-maker.ts';
+import type { ReportOrder } from './report-thread.ts';
 
 interface AdminReportsOptions {
-  /** The state directory. */
-  readonly state: string;
+  readonly state: () => Promise<ReportOrder['state']>;
   /** The settings at the time of the request. */
   readonly reported: () => Reported;
   readonly snapshot: () => Promise<Snapshot | undefined>;
@@ -33,7 +33,7 @@ export function adminReports(
       assertKnown(source, known);
       return reports.make({
         kind: 'ledger',
-        state,
+        state: await state(),
         query,
         present: presentOf(known),
         format,
@@ -42,11 +42,11 @@ export function adminReports(
     },
     gaps: async ({ source }) => {
       if (source !== undefined) assertKnown(source, await opened(snapshot));
-      return reports.make({ kind: 'gaps', state, source });
+      return reports.make({ kind: 'gaps', state: await state(), source });
     },
     operations: async (given) => {
       const { from = 0, to = Number.MAX_SAFE_INTEGER } = periodOf(given, clock.now() * 1000, 'UTC');
-      return reports.make({ kind: 'operations', state, from, to });
+      return reports.make({ kind: 'operations', state: await state(), from, to });
     },
   };
 }

@@ -22,6 +22,7 @@ import type { AdminService, AdminThreadData, DaemonService, Listen, Reported, To
 import { adminReports } from './reports.ts';
 import { Overviews } from './overview.ts';
 import { Reports } from './report-maker.ts';
+import type { ReportOrder } from './report-thread.ts';
 
 const freshMs = 1_000;
 /** While the daemon is not ready: a probe must not report that for a second longer. */
@@ -136,19 +137,14 @@ const sources = {
   clock,
 } satisfies Partial<AdminSources>;
 
-function noReport(): never {
-  throw new WaybillError(
-    'usage',
-    'cannot create the report: a member has no state of its own; waybill ledger, gaps and operations read the database',
-  );
+async function stateOfReports(): Promise<ReportOrder['state']> {
+  return data.state ?? inTime(daemon.database());
 }
 
 /** The routes that read a snapshot. */
 function reading(read: typeof snapshot) {
   return {
-    ...(data.state === undefined
-      ? { ledger: noReport, gaps: noReport, operations: noReport }
-      : adminReports(reports, { ...data, state: data.state, reported: () => reported, snapshot: read, clock })),
+    ...adminReports(reports, { ...data, state: stateOfReports, reported: () => reported, snapshot: read, clock }),
     snapshot: read,
   };
 }

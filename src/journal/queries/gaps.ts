@@ -23,7 +23,15 @@ export interface GapLists {
   readonly accepted: ListedWindow[];
 }
 
-export function gapsOf(db: Database, source?: string): GapLists {
+/** The windows of a state, or of the shards of a fleet. */
+export function gapsOf(dbs: readonly Database[], source?: string): GapLists {
+  const found = dbs.map((db) => gapsIn(db, source));
+  const all = (list: keyof GapLists): ListedWindow[] =>
+    found.flatMap((lists) => lists[list]).toSorted((one, other) => one.source.localeCompare(other.source, 'en'));
+  return { gaps: all('gaps'), inDoubt: all('inDoubt'), accepted: all('accepted') };
+}
+
+function gapsIn(db: Database, source: string | undefined): GapLists {
   const suspended = suspendedTogether(db);
   const isSuspended = (id: string, from: string): boolean => suspended.get(id)?.has(parseTimestamp(from)?.us ?? NaN) ?? false;
   using report = openLedgerReport(db, { source });

@@ -21,6 +21,7 @@ import type { Micros } from '../../model/time.ts';
 import { coverageOf, within } from './coverage.ts';
 import { historyOf, isFiltered, owedStretches, owingSinks, rangesOf, takingSinks, type CoverageQuery, type SinkDbRow } from './owed.ts';
 import { deadLettersOf, unacknowledged } from './sink-coverage.ts';
+import { storedSources } from './stored.ts';
 import { suspendedTogether } from './suspensions.ts';
 import { readLate, sumLate } from '../late-delays.ts';
 import type { WindowDbRow } from '../window-rows.ts';
@@ -73,16 +74,22 @@ export function openLedgerReport(db: Database, query: ReportQuery = {}): LedgerR
   }
 }
 
-/** The readings of the shards of a fleet, which have different sources, as one. The caller disposes of them. */
-export function joinedReadings(readings: readonly LedgerReading[]): Omit<LedgerReading, keyof Disposable> {
+/** The report of a state, or of the shards of a fleet, which have different sources. See openLedgerReport. */
+export function openLedgerReports(dbs: readonly Database[], query: ReportQuery = {}): LedgerReading {
+  using opened = new DisposableStack();
+  const stored = new Set(dbs.flatMap((db) => storedSources(db)).map(({ id }) => id));
+  // Sources without a row in any shard count once.
+  const unbegun = new Map([...(query.configured ?? [])].filter(([id]) => !stored.has(id)));
+  const readings = dbs.map((db, i) => opened.use(openLedgerReport(db, { ...query, configured: i === 0 ? unbegun : new Map() })));
   const [first] = readings;
-  if (!first) throw new RangeError('there is no reading');
-  if (readings.length === 1) return first;
+  if (!first) throw new RangeError('there is no state');
+  const kept = opened.move();
   return {
     ...first,
     sources: readings.flatMap(({ sources }) => sources).toSorted((one, other) => (one.id < other.id ? -1 : 1)),
     operations: readings.flatMap((reading) => reading.operations).toSorted((one, other) => (one.at < other.at ? -1 : 1)),
     coverage: new Map(readings.flatMap(({ coverage }) => [...coverage])),
+    [Symbol.dispose]: () => kept.dispose(),
   };
 }
 

@@ -25,8 +25,14 @@ export interface OperationItem {
   readonly detail: Detail;
 }
 
-/** Operator actions in `[from, to)`, oldest first. */
-export function operationList(db: Database, from: Micros, to: Micros): OperationItem[] {
+/** Operator actions in `[from, to)` on a state, or on the shards of a fleet; oldest first. */
+export function operationList(dbs: readonly Database[], from: Micros, to: Micros): OperationItem[] {
+  const found = dbs.flatMap((db) => operationsIn(db, from, to));
+  // Of one state, they are in the order in which they were stored.
+  return dbs.length === 1 ? found : found.toSorted((one, other) => (one.at < other.at ? -1 : 1));
+}
+
+function operationsIn(db: Database, from: Micros, to: Micros): OperationItem[] {
   return operationsOf(db, from, to).map(({ n, at, actor, operation, detail }) => {
     const { source = null, sink = null, reason = null, ...rest } = detailOf(detail);
     return { n, at: instant(at), actor, operation, source, sink, reason, detail: withTimes(rest) };

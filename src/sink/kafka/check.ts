@@ -107,7 +107,7 @@ async function lookAtProgress(
   } else
     findings.push(
       ok(
-        `progress topic "${progress}" exists, with ${fleet ? `${found.partitions} partitions for as many shards` : 'one partition'}, compacted`,
+        `progress topic "${progress}" exists, with ${fleet ? `${counted(found.partitions, 'partition')} for ${fleet.shards ?? 'the'} shards` : 'one partition'}, compacted`,
       ),
     );
   findings.push(...durability(progress, found, setting));

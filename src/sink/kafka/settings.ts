@@ -94,11 +94,12 @@ export function progressTopicOf(id: string, { progressTopic }: KafkaSettings): s
 
 /** Why a progress topic cannot be used; undefined: it can. @param partitions  0: it does not exist */
 export function partitionProblem(topic: string, partitions: number, fleet: SinkContext['fleet']): string | undefined {
-  const needed = fleet ? (fleet.shard ?? 0) + 1 : 1;
+  const needed = fleet ? (fleet.shards ?? (fleet.shard ?? 0) + 1) : 1;
   if (fleet ? partitions >= needed : partitions === 1) return undefined;
   const has = partitions === 0 ? 'does not exist' : `has ${partitions} partition${partitions === 1 ? '' : 's'}`;
   if (!fleet) return `"${topic}" ${has} and must have one`;
-  return `"${topic}" ${has}, and each shard of the fleet needs a partition: "waybill setup kafka" prints the command`;
+  const each = fleet.shards === undefined ? 'each shard' : `each of the ${fleet.shards} shards`;
+  return `"${topic}" ${has}, and ${each} of the fleet needs a partition: "waybill setup kafka" prints the command`;
 }
 
 /** Makes brokers compact a progress topic soon: at two transactions a second, an open would otherwise read 170,000 records a day. */

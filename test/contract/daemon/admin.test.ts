@@ -36,6 +36,7 @@ async function started(
       metricsText: () => Promise.resolve('waybill_gaps 0\n'),
       operate: (asked) => Promise.resolve({ asked }),
       token: () => token,
+      database: () => Promise.reject(new Error('the state is in a directory')),
       ...facts,
     },
   });

@@ -140,7 +140,7 @@ test('a source that does not exist, a period that ends before it starts and an u
   const snapshot = { sources: [{ id: 'production' }, { id: 'other' }] } as unknown as Snapshot;
   const reported = { settings: {}, services: {} } as unknown as Reported;
   const reports = adminReports(new Reports(systemClock), {
-    ...{ state: '/nowhere', version: '0.1.0', clock: systemClock },
+    ...{ state: () => Promise.resolve('/nowhere'), version: '0.1.0', clock: systemClock },
     reported: () => reported,
     snapshot: () => Promise.resolve(snapshot),
   });

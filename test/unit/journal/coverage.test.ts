@@ -85,7 +85,7 @@ test('status, report, days, page and coverage give the same numbers; a window in
   const shown = recentWindows(db, 10).get(source) ?? [];
   expect(shown.filter(({ isInDoubt }) => isInDoubt).map(({ from }) => from)).toEqual([at(0), at(7)]);
   const from = (i: number) => ({ from: new Date(at(i) / 1_000).toISOString().replace('.000Z', 'Z') });
-  expect(gapsOf(db)).toMatchObject({
+  expect(gapsOf([db])).toMatchObject({
     gaps: [{ ...from(5), state: 'gap', reason: 'reread' }],
     inDoubt: [0, 7].map((i) => ({ ...from(i), state: 'proven', reason: 'reread' })),
     accepted: [{ ...from(6), state: 'accepted', reason: 'count' }],

@@ -6,6 +6,7 @@ import { contradictionsNow, misread } from '../../../collect/contradictions.ts';
 import { handCount } from '../../../collect/hand-count.ts';
 import { loadConfig, type Config, type SourceConfig } from '../../../config/load.ts';
 import { databaseFindings } from '../../../fleet/check.ts';
+import { shardNumbers } from '../../../fleet/database.ts';
 import { openSource } from '../../../daemon/open-source.ts';
 import { sinkContext } from '../../../daemon/open-sink.ts';
 import { silentLog } from '../../../telemetry/discard.ts';
@@ -31,7 +32,8 @@ import { knownState, writableLines, type Line } from './state.ts';
 import { defineCommand } from '../../command.ts';
 import { printJson, widthOf, type Io } from '../../io.ts';
 import { byId } from '../../not-found.ts';
-import { withDatabase } from '../../state-access.ts';
+import { withDatabase } from '../../../fleet/readers.ts';
+import { accessOf } from '../../state-access.ts';
 import { configOption, jsonOption, text, toggle, type ValuesOf } from '../../option.ts';
 
 const options = {
@@ -71,7 +73,8 @@ async function run(values: ValuesOf<typeof options>, io: Io): Promise<number> {
     message: `"${file}" is valid: ${names('source', config.sources)}, ${names('sink', config.sinks)}`,
   });
   if (!values.offline && !only) lines.push(...(await writableLines(config)), ...(await adminLines(config)));
-  if (config.fleet && !values.offline && !only) lines.push(...(await databaseLines(config)));
+  const database = config.fleet && !values.offline ? await askDatabase(config) : undefined;
+  if (database && !only) lines.push(...database.lines);
   const known = knownState(config);
   lines.push(...known.lines);
   for (const source of sources) lines.push(...idleLines(source, known.delays));
@@ -85,7 +88,7 @@ async function run(values: ValuesOf<typeof options>, io: Io): Promise<number> {
     for (const source of sources) lines.push(...(await checkSource(source, config, io.signal)));
     for (const sink of sinks) {
       const context = sinkContext(sink, config, { clock: systemClock }, known.place);
-      lines.push(...(await checkSink(sink, context, io.signal)));
+      lines.push(...(await checkSink(sink, { ...context, fleet: context.fleet && { shards: database?.shards } }, io.signal)));
     }
   }
   const failed = lines.some(({ level }) => level === 'error');
@@ -94,13 +97,17 @@ async function run(values: ValuesOf<typeof options>, io: Io): Promise<number> {
   return failed ? 1 : 0;
 }
 
-async function databaseLines(config: Config): Promise<Line[]> {
+/** @returns the number of shards, unless the database cannot tell it */
+async function askDatabase(config: Config): Promise<{ readonly lines: readonly Line[]; readonly shards?: number }> {
   const subject = 'database';
   try {
-    return (await withDatabase(config, (pool) => databaseFindings(pool, systemClock))).map((found) => ({ subject, ...found }));
+    return await withDatabase(accessOf(config), async (pool) => ({
+      lines: (await databaseFindings(pool, systemClock)).map((found) => ({ subject, ...found })),
+      shards: (await shardNumbers(pool)).length,
+    }));
   } catch (thrown) {
     if (!(thrown instanceof WaybillError)) throw thrown;
-    return [{ subject, level: 'error', message: messageOf(thrown), setting: 'fleet.database' }];
+    return { lines: [{ subject, level: 'error', message: messageOf(thrown), setting: 'fleet.database' }] };
   }
 }
 

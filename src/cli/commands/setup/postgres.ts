@@ -30,7 +30,8 @@ export async function setup(values: SetupValues, io: Io): Promise<number> {
   const { WAYBILL_SETUP_DATABASE: administrator } = io.env;
   const plan = `In ${new URL(fleet.database).host}, creates what is missing in the schema "waybill": tables, ${values.shards} shards, and rights of "${user}"`;
   if (!(await confirmed([plan], values, io))) return 1;
-  const pool = poolOf(administrator === undefined ? fleet : { database: administrator }, config.tls, timeoutMs);
+  const access = administrator === undefined ? fleet : { database: administrator };
+  const pool = poolOf({ ...access, ...config.tls }, timeoutMs);
   try {
     await asked(() => pool.query(`BEGIN;\n${statements.join(';\n')};\nCOMMIT`));
   } finally {
