@@ -54,6 +54,7 @@ export class FleetMember implements AsyncDisposable {
   #config: Config;
   #places: Places = new Map();
   readonly #ended = new AbortController();
+  #member: Member | undefined;
   #last: Snapshot | undefined;
 
   /** @throws WaybillError `state_locked` */
@@ -89,7 +90,8 @@ export class FleetMember implements AsyncDisposable {
         config: () => configOf(shard, this.#config, this.#places),
         release: () => member.giveUp(shard),
       });
-    const member = new Member({ pool, name, release: version, leaseMs: fleet.lease, clock, log, open });
+    const member = new Member({ pool, name, release: version, leaseMs: fleet.lease, clock, log, meters: this.#meters, open });
+    this.#member = member;
     await member.run(signal);
   }
 
@@ -119,7 +121,7 @@ export class FleetMember implements AsyncDisposable {
 
   /** The shards of this process, for its metrics. */
   own(): Snapshot {
-    return summed([...this.#own.values()], this.#facts());
+    return { ...summed([...this.#own.values()], this.#facts()), member: { opened: this.#own.size, counts: this.#member?.counts } };
   }
 
   /** Requests an operation from the owners of its shards, which may be other members. */

@@ -10,6 +10,8 @@ interface DatabaseFinding {
 
 const oldestVersion = 150_000;
 const measuredCommits = 20;
+/** Twenty pages a second from one source. */
+const slowCommitMs = 50;
 
 interface Facts {
   readonly version: number;
@@ -21,6 +23,9 @@ interface Facts {
   readonly names: string;
   readonly standbys: number;
   readonly connections: string;
+  readonly autovacuum: string;
+  /** Sessions whose transaction has been open for five minutes, as far as this user may see them. */
+  readonly long: number;
 }
 
 /** @throws WaybillError `database_unreachable`, `database_refused` */
@@ -28,7 +33,8 @@ export async function databaseFindings(pool: Pool, clock: Clock): Promise<Databa
   const setting = (name: string): string => `current_setting('${name}')`;
   const sql = `SELECT ${setting('server_version_num')}::int AS version, ${setting('server_version')} AS release, ${setting('fsync')} AS fsync,
     ${setting('synchronous_commit')} AS commit, ${setting('default_transaction_isolation')} AS isolation, ${setting('transaction_read_only')} AS readonly,
-    ${setting('synchronous_standby_names')} AS names, (SELECT count(*) FROM pg_stat_replication) AS standbys, ${setting('max_connections')} AS connections`;
+    ${setting('synchronous_standby_names')} AS names, (SELECT count(*) FROM pg_stat_replication) AS standbys, ${setting('max_connections')} AS connections,
+    ${setting('autovacuum')} AS autovacuum, (SELECT count(*) FROM pg_stat_activity WHERE xact_start < clock_timestamp() - interval '5 min') AS long`;
   const { rows } = await asked(() => pool.query<Facts>(sql));
   const [facts] = rows;
   if (!facts) return [];
@@ -47,7 +53,7 @@ export async function databaseFindings(pool: Pool, clock: Clock): Promise<Databa
       message: `PostgreSQL ${facts.release}, ${shards?.shards ?? 0} shards, ${facts.connections} connections for all members, 6 of each`,
     },
     { level: 'ok', message: `${cost}: at most ${Math.floor(1_000 / ms)} commits a second, so pages of one source` },
-    ...warnings(facts).map((message): DatabaseFinding => ({ level: 'warning', message })),
+    ...[...warnings(facts), ...slowness(facts, ms)].map((message): DatabaseFinding => ({ level: 'warning', message })),
   ];
 }
 
@@ -85,6 +91,16 @@ function warnings({ standbys, names, commit }: Facts): string[] {
   const after = 'a fail-over may lose the newest commits; then the shard ends with database_rolled_back, or sinks are blocked';
   if (names === '') return [`synchronous_standby_names is empty, and there is a standby: ${after}`];
   return commit === 'local' ? [`synchronous_commit is "local", so no standby is waited for: ${after}`] : [];
+}
+
+/** What makes commits slow, now or after days: each commit changes the same few rows. */
+function slowness({ autovacuum, long }: Facts, ms: number): string[] {
+  const stays = 'dead rows of every commit stay in the tables, and commits become slower';
+  return [
+    ...(ms > slowCommitMs ? ['commits are slow: run the members near the database, and look at its disk and its synchronous standby'] : []),
+    ...(autovacuum === 'off' ? [`autovacuum is off: ${stays}`] : []),
+    ...(long > 0 ? [`${long} transactions have been open for more than 5 minutes: ${stays}; end them, see pg_stat_activity`] : []),
+  ];
 }
 
 /** The median time of a commit that writes to the log of the server, and to no table. */

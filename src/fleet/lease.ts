@@ -7,6 +7,8 @@ import { asked, type Pool } from './database.ts';
 
 /** A lease is trusted for less than its time, ms: a request that is sent at the end of it arrives later. */
 const marginMs = 2_000;
+/** Take-overs of a shard that the database keeps: a process that was stopped for longer cannot tell whether the database lost its commits. */
+const keptTakes = 1_000;
 
 /** A shard that this process has taken. */
 export interface Taken extends Fence {
@@ -60,7 +62,8 @@ export async function take(pool: Pool, owner: string, held: readonly Taken[], mo
     taken AS (UPDATE waybill.journals AS j SET epoch = epoch + 1, lease = gen_random_uuid(), owner = $2,
         expires = clock_timestamp() + $3::bigint * interval '1 ms'
       FROM free WHERE j.shard = free.shard RETURNING j.shard, j.epoch, j.lease, j.commits),
-    noted AS (INSERT INTO waybill.takes (shard, epoch, owner, lease, commits) SELECT shard, epoch, $2, lease, commits FROM taken)
+    noted AS (INSERT INTO waybill.takes (shard, epoch, owner, lease, commits) SELECT shard, epoch, $2, lease, commits FROM taken),
+    pruned AS (DELETE FROM waybill.takes AS t USING taken WHERE t.shard = taken.shard AND t.epoch <= taken.epoch - ${keptTakes})
     SELECT shard, epoch, lease, commits FROM taken`;
   const { rows } = await asked(() => pool.query<Taken>(sql, [most, owner, leaseMs, held.map(({ lease }) => lease)]));
   return rows;
@@ -76,17 +79,30 @@ export async function renew(pool: Pool, held: readonly Taken[], leaseMs: number)
 }
 
 /**
- * The first commit that the database lost, when another member owns the shard, or could have taken it; undefined if it lost none.
+ * The first commit that the database lost, when another member owns the shard, or could have taken it; undefined if it lost none that is known.
  * @param last  the last commit that the database had carried out
  */
 export async function firstLost(pool: Pool, { shard, epoch, lease, commits }: Taken, last: number): Promise<number | undefined> {
   const sql = `SELECT (SELECT count(*) FROM waybill.takes WHERE shard = $1 AND epoch = $2 AND lease = $3) AS own,
-    (SELECT commits FROM waybill.takes WHERE shard = $1 AND epoch > $2 ORDER BY epoch LIMIT 1) AS next, commits FROM waybill.journals WHERE shard = $1`;
-  const { rows } = await asked(() => pool.query<{ own: number; next: number | null; commits: number }>(sql, [shard, epoch, lease]));
+    (SELECT commits FROM waybill.takes WHERE shard = $1 AND epoch > $2 ORDER BY epoch LIMIT 1) AS next,
+    (SELECT min(epoch) FROM waybill.takes WHERE shard = $1) AS oldest, commits FROM waybill.journals WHERE shard = $1`;
+  interface Found {
+    readonly own: number;
+    readonly next: number | null;
+    readonly oldest: number | null;
+    readonly commits: number;
+  }
+  const { rows } = await asked(() => pool.query<Found>(sql, [shard, epoch, lease]));
   const [found] = rows;
+  if ((found?.oldest ?? 0) > epoch) return undefined;
   // A database that does not know this lease has none of its commits.
   const kept = found?.own === 1 ? (found.next ?? found.commits) : Math.min(commits, found?.commits ?? 0);
   return kept < last ? kept + 1 : undefined;
+}
+
+/** Keeps a roll-back for operators: its member may be gone before they look. @param rows  shard, epoch, first, last, repaired, as SQL */
+export function rollbackNote(rows: string): string {
+  return `INSERT INTO waybill.rollbacks (shard, epoch, first, last, repaired) ${rows} ON CONFLICT DO NOTHING`;
 }
 
 /** Gives a shard up after its last commit. */

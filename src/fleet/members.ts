@@ -2,11 +2,12 @@
  * A process of a fleet. It takes its part of the shards, renews their leases, takes over the shards of a dead member, and gives up its own
  * when it stops or another member has fewer.
  */
-import { codeOf } from '../errors/errors.ts';
-import type { Log } from '../model/telemetry.ts';
+import { codeOf, WaybillError } from '../errors/errors.ts';
+import type { MemberSnapshot } from '../model/snapshot.ts';
+import type { Log, Meters } from '../model/telemetry.ts';
 import type { Clock } from '../model/time.ts';
 import { asked, isServed, type Pool } from './database.ts';
-import { firstLost, Lease, release, renew, take, type Taken } from './lease.ts';
+import { firstLost, Lease, release, renew, rollbackNote, take, type Taken } from './lease.ts';
 import { Shard } from './shard.ts';
 
 /** Shards that a turn takes at most: each is loaded at once. */
@@ -42,16 +43,23 @@ interface MemberOptions {
   readonly leaseMs: number;
   readonly clock: Clock;
   readonly log: Log;
+  readonly meters: Pick<Meters, 'databaseCommit' | 'leaseLost'>;
   /** Opens the journal of a shard and starts its loops, at once: what fails later is in `failed`. */
   readonly open: (shard: Shard) => OpenShard;
 }
 
+type Counts = Omit<NonNullable<MemberSnapshot['counts']>, 'at'>;
+
 export class Member {
   readonly #options: MemberOptions;
   readonly #held = new Set<Held>();
+  /** Ended shards of which it is not known yet whether the database lost commits, and the event to write if it did not. */
+  readonly #doubted = new Map<Held, 'shard.lost' | undefined>();
   #turnsAbove = 0;
   #restsUntil = -Infinity;
   #isReachable = true;
+  /** What the database said in the last turn. */
+  counts: MemberSnapshot['counts'];
 
   constructor(options: MemberOptions) {
     this.#options = options;
@@ -85,7 +93,7 @@ export class Member {
   async turn(isStopping: boolean): Promise<void> {
     const { pool, leaseMs, clock } = this.#options;
     const began = clock.monotonic();
-    const { members, shards, free } = await this.#beat();
+    const { members, shards, free } = (this.counts = { ...(await this.#beat()), at: clock.now() * 1_000 });
     const held = [...this.#held];
     const kept = new Set(
       await renew(
@@ -96,8 +104,9 @@ export class Member {
     );
     for (const each of held) {
       if (kept.has(each.taken.shard)) each.lease.renewed(began);
-      else await this.#lose(each);
+      else this.#lose(each);
     }
+    await this.#judge();
     if (isStopping) return;
     const most = Math.ceil(shards / Math.max(1, members));
     if (this.#held.size < most && free > 0 && clock.monotonic() >= this.#restsUntil)
@@ -116,26 +125,32 @@ export class Member {
     if (held) void this.#end(held);
   }
 
-  /** A member counts from its second heartbeat on, until two leases after its last one: a process that restarts again and again moves no shard. */
-  async #beat(): Promise<{ members: number; shards: number; free: number }> {
+  /**
+   * A member counts from its second heartbeat on: a process that restarts again and again moves no shard. It counts for a lease after its last
+   * one, as its shards do: while a dead member counts, the others have their parts and take none of its shards.
+   */
+  async #beat(): Promise<Counts> {
     const { pool, name, release: version, leaseMs } = this.#options;
     const beat = `INSERT INTO waybill.members (name, release, started, seen) VALUES ($1, $2, clock_timestamp(), clock_timestamp())
       ON CONFLICT (name) DO UPDATE SET seen = clock_timestamp()`;
     await asked(() => pool.query(beat, [name, version]));
-    const sql = `SELECT (SELECT count(*) FROM waybill.members WHERE seen > started AND seen > clock_timestamp() - $1::bigint * interval '2 ms') AS members,
-      count(*) AS shards, count(*) FILTER (WHERE lease IS NULL OR expires < clock_timestamp()) AS free
+    const sql = `SELECT (SELECT count(*) FROM waybill.members WHERE seen > started AND seen > clock_timestamp() - $1::bigint * interval '1 ms') AS members,
+      count(*) AS shards, count(*) FILTER (WHERE lease IS NULL OR expires < clock_timestamp()) AS free, coalesce(sum(epoch), 0)::bigint AS takes,
+      (SELECT count(*) FROM waybill.rollbacks WHERE repaired) AS repaired, (SELECT count(*) FROM waybill.rollbacks WHERE NOT repaired) AS lost
       FROM waybill.journals WHERE ${isServed}`;
-    const { rows } = await asked(() => pool.query<{ members: number; shards: number; free: number }>(sql, [leaseMs]));
-    return rows[0] ?? { members: 1, shards: 0, free: 0 };
+    const { rows } = await asked(() => pool.query<Counts>(sql, [leaseMs]));
+    const [found] = rows;
+    if (!found) throw new WaybillError('internal_error', 'the database has counted nothing');
+    return found;
   }
 
   async #take(most: number): Promise<void> {
-    const { pool, name, leaseMs, clock, log, open } = this.#options;
+    const { pool, name, leaseMs, clock, log, meters, open } = this.#options;
     const began = clock.monotonic();
     const own = [...this.#held].map(({ taken }) => taken);
     for (const taken of await take(pool, name, own, most, leaseMs)) {
       const lease = new Lease(clock, leaseMs, began);
-      const shard = new Shard(pool, taken, leaseMs, lease, log);
+      const shard = new Shard(pool, taken, leaseMs, lease, { log, meters });
       const held: Held = { taken, lease, shard, open: open(shard) };
       this.#held.add(held);
       log.write('shard.taken', { shard: taken.shard, epoch: taken.epoch });
@@ -147,25 +162,38 @@ export class Member {
   #failed(held: Held, error: unknown): void {
     if (held.ended) return;
     if (codeOf(error) === 'lease_lost') {
-      void this.#tried(() => this.#lose(held));
-      return;
+      this.#lose(held);
+    } else {
+      const { shard, epoch } = held.taken;
+      this.#options.log.write('shard.failed', { shard, epoch, code: codeOf(error), error });
+      if (codeOf(error) === 'database_rolled_back') this.#doubted.set(held, undefined);
+      void this.#end(held);
     }
-    const { shard, epoch } = held.taken;
-    this.#options.log.write('shard.failed', { shard, epoch, code: codeOf(error), error });
+    void this.#tried(() => this.#judge());
+  }
+
+  #lose(held: Held): void {
+    if (held.ended === undefined) {
+      this.#doubted.set(held, 'shard.lost');
+      this.#options.meters.leaseLost();
+    }
+    held.lease.lose();
     void this.#end(held);
   }
 
-  async #lose(held: Held): Promise<void> {
-    const isEnding = held.ended !== undefined;
-    held.lease.lose();
-    void this.#end(held);
-    if (isEnding) return;
-    const { shard, epoch } = held.taken;
+  /** Finds out which ended shards the database has rolled back, and keeps that in the database. */
+  async #judge(): Promise<void> {
     const { pool, log } = this.#options;
-    const { last } = held.shard;
-    const first = await firstLost(pool, held.taken, last);
-    if (first === undefined) log.write('shard.lost', { shard, epoch });
-    else log.write('shard.rolled_back', { shard, epoch, code: 'database_rolled_back', first, last });
+    for (const [held, event] of this.#doubted) {
+      const { shard, epoch } = held.taken;
+      const { last } = held.shard;
+      const first = await firstLost(pool, held.taken, last);
+      if (first !== undefined) await asked(() => pool.query(rollbackNote('VALUES ($1, $2, $3, $4, false)'), [shard, epoch, first, last]));
+      // Another call may have done the same.
+      if (!this.#doubted.delete(held)) continue;
+      if (first !== undefined) log.write('shard.rolled_back', { shard, epoch, code: 'database_rolled_back', first, last });
+      else if (event) log.write(event, { shard, epoch });
+    }
   }
 
   #end(held: Held): Promise<void> {

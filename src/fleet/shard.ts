@@ -3,10 +3,10 @@ import type { Table } from '../journal/replica/capture.ts';
 import type { Change, Commit, Fence, Row, SeenColumns, SegmentColumns, ShardDatabase, Value } from '../journal/replica/shard-database.ts';
 import { isMoment } from '../journal/replica/absent.ts';
 import { kindRecords } from '../journal/segment.ts';
-import type { Log } from '../model/telemetry.ts';
+import type { Log, Meters } from '../model/telemetry.ts';
 import { arrayOf, unescaped } from './arrays.ts';
 import { asked, type Pool } from './database.ts';
-import type { Lease, Taken } from './lease.ts';
+import { rollbackNote, type Lease, type Taken } from './lease.ts';
 import { largeColumns, storedTables, typeOf } from './tables.ts';
 
 const rowsOfFetch = 2_000;
@@ -16,6 +16,12 @@ const wholeRowsOfFetch = 50;
 const mostSegments = 32;
 const mostBytes = 8 * 2 ** 20;
 const forecastSegments = 200;
+
+interface ShardNotes {
+  readonly log: Log;
+  readonly meters: Pick<Meters, 'databaseCommit'>;
+}
+
 export class Shard implements ShardDatabase {
   readonly taken: Taken;
   /** The number of the last commit that the database has confirmed. */
@@ -23,23 +29,25 @@ export class Shard implements ShardDatabase {
   readonly #pool: Pool;
   readonly #leaseMs: number;
   readonly #lease: Pick<Lease, 'owned'>;
-  readonly #log: Log;
+  readonly #notes: ShardNotes;
   readonly #tables = storedTables();
   #isWhole = false;
 
   /** @param lease  its time at this member */
-  constructor(pool: Pool, taken: Taken, leaseMs: number, lease: Pick<Lease, 'owned'>, log: Log) {
+  constructor(pool: Pool, taken: Taken, leaseMs: number, lease: Pick<Lease, 'owned'>, notes: ShardNotes) {
     this.#pool = pool;
     this.taken = taken;
     this.last = taken.commits;
     this.#leaseMs = leaseMs;
     this.#lease = lease;
-    this.#log = log;
+    this.#notes = notes;
   }
 
-  repaired(first: number, last: number): void {
+  done({ lost }: Commit, ms: number): void {
+    const { log, meters } = this.#notes;
     const { shard, epoch } = this.taken;
-    this.#log.write('shard.repaired', { shard, epoch, first, last });
+    meters.databaseCommit(ms / 1_000);
+    if (lost) log.write('shard.repaired', { shard, epoch, ...lost });
   }
 
   /** The rows of a shard for a reader, without a lease. @param isWhole  with the large columns */
@@ -51,7 +59,7 @@ export class Shard implements ShardDatabase {
 
   /** A shard whose fence row a transaction holds. */
   static within(connection: Pool, taken: Taken): Shard {
-    const nothing = { owned: () => Promise.resolve(), write: () => undefined };
+    const nothing = { owned: () => Promise.resolve(), log: { write: () => undefined }, meters: { databaseCommit: () => undefined } };
     return new Shard(connection, taken, 0, nothing, nothing);
   }
 
@@ -123,7 +131,7 @@ export class Shard implements ShardDatabase {
    * The whole commit as one statement, which is one transaction and one round trip. Each part takes its rows from `fence`: nothing is written
    * without it. PostgreSQL checks the condition of the fence again after it has waited for the row (READ COMMITTED).
    */
-  #statement({ fence, number, changes }: Commit): { text: string; values: unknown[] } {
+  #statement({ fence, number, changes, lost }: Commit): { text: string; values: unknown[] } {
     const values: unknown[] = [];
     const put = (value: unknown, type: string): string => {
       values.push(value);
@@ -140,6 +148,9 @@ export class Shard implements ShardDatabase {
         const own = changes.filter((change) => change.table === table.name);
         return [...written(table, own, put), ...deleted(table, own, put)];
       }),
+      ...(lost
+        ? [`noted AS (${rollbackNote(`SELECT shard, epoch, ${put(lost.first, 'bigint')}, ${put(lost.last, 'bigint')}, true FROM fence`)})`]
+        : []),
     ];
     return { text: `WITH ${parts.join(',\n')} SELECT count(*) AS n FROM fence`, values };
   }

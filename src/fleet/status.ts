@@ -52,6 +52,9 @@ export async function fleetStatus(pool: Pool, facts: Facts): Promise<Snapshot> {
   const { rows: members } = await asked(() =>
     pool.query<{ name: string; release: string; seenSeconds: number }>(ofMembers, [facts.leaseMs]),
   );
+  const ofRollbacks = `SELECT shard, first, last, repaired, extract(epoch FROM at)::float8 * 1e6 AS at FROM waybill.rollbacks
+    WHERE at > clock_timestamp() - CASE WHEN repaired THEN interval '1 day' ELSE interval '7 days' END ORDER BY at DESC, shard`;
+  const { rows: rollbacks } = await asked(() => pool.query<NonNullable<Snapshot['fleet']>['rollbacks'][number]>(ofRollbacks));
   const known = rows.flatMap((row) => (row.status === null ? [] : [statusOf(row, row.status)]));
   const whole = summed(
     known.map(({ snapshot }) => snapshot),
@@ -68,6 +71,7 @@ export async function fleetStatus(pool: Pool, facts: Facts): Promise<Snapshot> {
     fleet: {
       members,
       shards: rows.map(({ shard, owner, seconds }) => ({ shard, owner, statusSeconds: seconds })),
+      rollbacks,
       page: {
         windows: new Map(known.flatMap(({ windows }) => windows)),
         today: {

@@ -44,6 +44,9 @@ export function setupStatements(shards: number): string[] {
     // Every owner. The rows of moves must stay: they say whether a move was completed (move.ts).
     `CREATE TABLE IF NOT EXISTS waybill.takes (shard int, epoch bigint, owner text NOT NULL, lease uuid NOT NULL, commits bigint NOT NULL,
        at timestamptz NOT NULL DEFAULT clock_timestamp(), PRIMARY KEY (shard, epoch))`,
+    // Commits that the database had lost. repaired: their owner has written their rows again.
+    `CREATE TABLE IF NOT EXISTS waybill.rollbacks (shard int, epoch bigint, first bigint, last bigint NOT NULL, repaired boolean,
+       at timestamptz NOT NULL DEFAULT clock_timestamp(), PRIMARY KEY (shard, epoch, first, repaired))`,
     `CREATE TABLE IF NOT EXISTS waybill.members (name text PRIMARY KEY, release text NOT NULL, started timestamptz NOT NULL, seen timestamptz NOT NULL)
        WITH (fillfactor = 50)`,
     // What status, page and probes show of a shard, as JSON. Its owner replaces it every few seconds.

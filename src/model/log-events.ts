@@ -183,15 +183,16 @@ export const logEvents = {
     fields: 'shard epoch first last',
     meaning:
       'After a fail-over to a standby that lacked the commits `first` to `last` of the shard, or a restore to a point in time. Their owner has written ' +
-      'all their rows again: nothing is missing, and what sinks received agrees with it. A commit that the owner could not repair is in `shard.failed`.',
+      'all their rows again: nothing is missing, and what sinks received agrees with it. `waybill status` shows it for a day.',
   },
   'shard.rolled_back': {
     level: 'error',
-    message: 'the database lost commits, and their owner no longer owns the shard',
+    message: 'the database lost commits, and their owner could not write them again',
     fields: 'shard epoch code first last',
     meaning:
-      'After a fail-over or a restore the database lacks the commits `first` to `last`, and the lease of their owner too, so that it could not write ' +
-      'them again. The next owner continues from the older state. `waybill explain database_rolled_back` says what each sink then has.',
+      'After a fail-over or a restore the database lacks the commits `first` to `last`. Their owner could not write them again: it lost its lease with ' +
+      'them, or the loss is too long (`shard.failed`). The next owner continues from the older state. `waybill status` shows it for a week; ' +
+      '`waybill explain database_rolled_back` says what each sink then has.',
   },
   'shard.failed': {
     level: 'error',

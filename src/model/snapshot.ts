@@ -185,6 +185,8 @@ export interface Snapshot {
   readonly host?: string;
   /** Set for a fleet: everything else is the sum of its shards. */
   readonly fleet?: FleetSnapshot;
+  /** Set for the metrics of a member of a fleet: everything else is the sum of the shards that it owns. */
+  readonly member?: MemberSnapshot;
   /** Set when no daemon runs. `since`: about the last write to the state, wall clock. */
   readonly stopped?: { readonly since: Micros } | undefined;
 }
@@ -200,8 +202,41 @@ interface FleetSnapshot {
   readonly shards: readonly { readonly shard: number; readonly owner: string | null; readonly statusSeconds: number | null }[];
   /** Why the database does not answer; the snapshot is the last one before. */
   readonly unreachable?: string;
+  /** The roll-backs of the last day, and those of the last week that were not repaired; the newest first. */
+  readonly rollbacks: readonly Rollback[];
   /** What the page shows in addition. */
   readonly page: PageFacts;
+}
+
+/** Commits of a shard that the database had acknowledged and then lost. */
+interface Rollback {
+  readonly shard: number;
+  readonly first: number;
+  readonly last: number;
+  /** Their owner has written their rows again. */
+  readonly repaired: boolean;
+  readonly at: Micros;
+}
+
+/** What a member says of the fleet and of itself. */
+export interface MemberSnapshot {
+  /** The shards that it owns and has opened. */
+  readonly opened: number;
+  /** The answer of the database to its last turn; undefined before the first one. */
+  readonly counts:
+    | {
+        /** Wall clock of the answer. */
+        readonly at: Micros;
+        readonly members: number;
+        readonly shards: number;
+        /** The shards without an owner. */
+        readonly free: number;
+        /** Since the setup: take-overs, and roll-backs that were repaired or not. */
+        readonly takes: number;
+        readonly repaired: number;
+        readonly lost: number;
+      }
+    | undefined;
 }
 
 /** The shards of which nothing is known, or nothing new. */

@@ -31,6 +31,10 @@ export interface Meters {
   sinkLoss(sink: string): void;
   /** A message was truncated to the maximum size of the receiver. */
   messageTruncated(sink: string): void;
+  /** From the first attempt of a commit of a shard until its outcome is known. */
+  databaseCommit(seconds: number): void;
+  /** Another member has taken a shard of this one, or could have taken it. */
+  leaseLost(): void;
 }
 
 export type SpanAttributes = Readonly<Record<string, string | number | boolean | undefined>>;

@@ -104,6 +104,7 @@ const rules: readonly Rule[] = [
   daemonStopped,
   databaseAway,
   shardsUnreported,
+  databaseRolledBack,
   collectionPaused,
   configurationRejected,
   eachSource((source, snapshot) => sourceState(source, snapshot) === 'suspended', suspended),
@@ -256,6 +257,29 @@ function shardsUnreported({ fleet, stopped }: Snapshot): Problem | undefined {
     lost: 'Nothing is lost while the service keeps its log. The sources of these shards wait for a member.',
     operation: 'no action in the first minute; then the log of the members names the cause (shard.failed).',
   };
+}
+
+const rollbacksNamed = 4;
+
+/** One problem for the roll-backs that lost something, and one for those that were repaired. */
+function databaseRolledBack({ fleet }: Snapshot): Problem[] {
+  return [false, true].flatMap((isRepaired) => {
+    const found = fleet?.rollbacks.filter(({ repaired }) => repaired === isRepaired) ?? [];
+    if (found.length === 0) return [];
+    const named = found
+      .slice(0, rollbacksNamed)
+      .map(({ shard, first, last, at }) => `shard ${shard}, commits ${first} to ${last}, ${rfc3339(at)}`);
+    const others = found.length - named.length;
+    const rows = isRepaired ? ', and their owners wrote their rows again' : ', and no owner could write them again';
+    return {
+      what: `The database lost commits${rows}: ${named.join('; ')}${others === 0 ? '' : `; and ${counted(others, 'more shard')}`}.`,
+      lost: isRepaired
+        ? 'Nothing is lost: state and sinks agree.'
+        : 'What sinks received is safe. The records of these commits are collected again: a sink may get them twice, or is blocked.',
+      operation: `${isRepaired ? '' : 'repair the sinks that are blocked; '}let commits wait for a standby (synchronous_standby_names), so that a fail-over loses none.`,
+      code: 'database_rolled_back',
+    };
+  });
 }
 
 function collectionPaused({ journal, sinks }: Snapshot): Problem | undefined {

@@ -49,8 +49,12 @@ export function statusJson(snapshot: Snapshot) {
     sinks: snapshot.sinks.map((sink) => sinkJson(sink, snapshot)),
     /** The approximate end of the daemon; null while one runs. */
     stoppedSince: optional(snapshot.stopped?.since),
-    ...(snapshot.fleet && { fleet: { members: snapshot.fleet.members, shards: snapshot.fleet.shards } }),
+    ...(snapshot.fleet && { fleet: fleetJson(snapshot.fleet) }),
   };
+}
+
+function fleetJson({ members, shards, rollbacks }: NonNullable<Snapshot['fleet']>) {
+  return { members, shards, rollbacks: rollbacks.map((each) => ({ ...each, at: rfc3339(each.at) })) };
 }
 
 function sourceJson(source: SourceSnapshot, snapshot: Snapshot) {

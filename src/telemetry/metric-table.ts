@@ -64,6 +64,38 @@ export const metricTable = {
       'Server certificates: `sources.ID`, `sources.ID.auth`, `sinks.ID` (if it has several servers, the certificate that expires first). Own certificates: ' +
       '`sources.ID.tls.cert`, `sources.ID.auth.tls.cert`, `sinks.ID.tls.cert`, `admin.tls.cert`.',
   },
+  waybill_members: {
+    type: 'gauge',
+    labels: '',
+    help: 'Members of the fleet',
+    note: 'Each member exports the same number, and the same of `waybill_shards`, `waybill_shard_takes` and `waybill_rollbacks`: use `max`.',
+  },
+  waybill_shards: {
+    type: 'gauge',
+    labels: 'state',
+    help: 'Shards of the fleet, by state',
+    note: 'States: `owned`, `free` (no member has a lease).',
+  },
+  waybill_shard_takes: { type: 'gauge', labels: '', help: 'Take-overs of shards since the setup of the fleet' },
+  waybill_rollbacks: {
+    type: 'gauge',
+    labels: 'outcome',
+    help: 'Roll-backs of a shard by its database since the setup of the fleet',
+    note: 'Outcomes: `repaired` (the owner wrote the lost rows again), `lost`.',
+  },
+  waybill_shards_opened: { type: 'gauge', labels: '', help: 'Shards that this member owns and has opened' },
+  waybill_leases_lost_total: { type: 'counter', labels: '', help: 'Shards that this member did not give up, and that it owns no longer' },
+  waybill_database_last_success_timestamp_seconds: {
+    type: 'gauge',
+    labels: '',
+    help: 'Time of the last answer of the database of the fleet to this member',
+    note: 'It asks five times in the time of a lease.',
+  },
+  waybill_database_commit_seconds: {
+    type: 'histogram',
+    labels: '',
+    help: 'Time from the first attempt of a commit of a shard until the database has it',
+  },
   waybill_records_collected_total: {
     type: 'counter',
     labels: 'source',

@@ -12,7 +12,7 @@ import {
   type PushMetricExporter,
 } from '@opentelemetry/sdk-metrics';
 import { completeUntil, suspensionReasons } from '../model/ledger.ts';
-import type { Snapshot } from '../model/snapshot.ts';
+import { staleSeconds, type MemberSnapshot, type Snapshot } from '../model/snapshot.ts';
 import type { Meters } from '../model/telemetry.ts';
 import type { Micros } from '../model/time.ts';
 import { delayBounds } from './delays.ts';
@@ -29,6 +29,7 @@ export interface Metrics extends AsyncDisposable {
 
 /** Upper bounds in seconds: a request ends within its timeout, a delivery within minutes or after an outage of the sink. */
 const requestBounds = [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60];
+const commitBounds = [0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10, 60];
 const deliveryBounds = [1, 2, 5, 10, 30, 60, 300, 900, 3_600, 21_600, 86_400];
 
 /** The units of OpenTelemetry (UCUM). */
@@ -92,6 +93,8 @@ function createInstruments(meter: Meter) {
     duplicates: counter('waybill_sink_duplicates_total'),
     losses: counter('waybill_sink_losses_total'),
     truncated: counter('waybill_messages_truncated_total'),
+    commits: histogram('waybill_database_commit_seconds', commitBounds),
+    leasesLost: counter('waybill_leases_lost_total'),
   };
 }
 
@@ -119,6 +122,8 @@ function metersOf(to: Instruments): Meters {
     sinkDuplicates: (sink, count) => to.duplicates.add(count, { sink }),
     sinkLoss: (sink) => to.losses.add(1, { sink }),
     messageTruncated: (sink) => to.truncated.add(1, { sink }),
+    databaseCommit: (seconds) => to.commits.record(seconds),
+    leaseLost: () => to.leasesLost.add(1),
   };
 }
 
@@ -150,8 +155,9 @@ function observeSnapshot(meter: Meter, instruments: Instruments, snapshot: () =>
 }
 
 /** Prometheus misses the first increase of a counter that does not start at 0. */
-function startAtZero(instruments: Instruments, { sources, sinks }: Snapshot): void {
+function startAtZero(instruments: Instruments, { sources, sinks, member }: Snapshot): void {
   const { collected, late, shrunk, calibrations, suspensions, delivered, retries, dropped, duplicates, losses, truncated } = instruments;
+  if (member) instruments.leasesLost.add(0);
   for (const { id } of sources) {
     for (const counter of [collected, late, shrunk, calibrations]) counter.add(0, { source: id });
     for (const reason of suspensionReasons) suspensions.add(0, { source: id, reason });
@@ -185,7 +191,7 @@ class PullReader extends MetricReader {
 }
 
 type Result = (value: number, labels?: Record<string, string>) => void;
-type Observe = (snapshot: Snapshot, result: Result) => void;
+type Observe = (snapshot: Snapshot, result: Result) => unknown;
 
 /** Read at each scrape. */
 const processGauges = {
@@ -197,7 +203,8 @@ const processGauges = {
 /** A gauge of the table without an observer is a type error. */
 const snapshotGauges: Readonly<Record<Exclude<NameOf<'gauge'>, keyof typeof processGauges | 'waybill_build_info'>, Observe>> = {
   waybill_config_last_reload_successful: (s, r) => r(s.rejected ? 0 : 1),
-  waybill_state_created_timestamp_seconds: (s, r) => r(seconds(s.created)),
+  // A member without a shard knows no state.
+  waybill_state_created_timestamp_seconds: (s, r) => s.member?.opened === 0 || r(seconds(s.created)),
   waybill_complete_until_timestamp_seconds: ofSources((s) => seconds(completeUntil(s))),
   waybill_completeness_lag_seconds: ofSources((s, now) =>
     s.frontier === 0 ? undefined : Math.max(0, seconds((s.serverNow ?? now) - s.frontier)),
@@ -225,6 +232,18 @@ const snapshotGauges: Readonly<Record<Exclude<NameOf<'gauge'>, keyof typeof proc
   waybill_journal_max_size_bytes: (s, r) => r(s.journal.maxSize),
   waybill_certificate_expiry_timestamp_seconds: (s, r) => s.certificates?.forEach(({ target, at }) => r(seconds(at), { target })),
   waybill_collection_paused: paused,
+  waybill_members: ofFleet((counts, r) => r(counts.members)),
+  waybill_shards: ofFleet(({ shards, free }, r) => {
+    r(shards - free, { state: 'owned' });
+    r(free, { state: 'free' });
+  }),
+  waybill_shard_takes: ofFleet(({ takes }, r) => r(takes)),
+  waybill_rollbacks: ofFleet(({ repaired, lost }, r) => {
+    r(repaired, { outcome: 'repaired' });
+    r(lost, { outcome: 'lost' });
+  }),
+  waybill_shards_opened: ({ member }, r) => member && r(member.opened),
+  waybill_database_last_success_timestamp_seconds: ({ member }, r) => member?.counts && r(seconds(member.counts.at)),
 };
 
 function cpuSeconds(): number {
@@ -253,6 +272,11 @@ function ofSinks(value: (sink: Snapshot['sinks'][number]) => number | undefined)
       if (number !== undefined) result(number, { sink: sink.id });
     }
   };
+}
+
+function ofFleet(observe: (counts: NonNullable<MemberSnapshot['counts']>, result: Result) => void): Observe {
+  // Old counts would keep an alert that is over.
+  return ({ member, now }, result) => member?.counts && now - member.counts.at < staleSeconds * 1e6 && observe(member.counts, result);
 }
 
 function windows(snapshot: Snapshot, result: Result): void {

@@ -19,6 +19,7 @@ const prefix = 'audit/production/';
 
 let folder: string;
 let model: S3Model;
+let storeOf: (fleet?: { readonly shard: number }) => BucketStore;
 beforeEach(async () => {
   folder = temporary();
   model = await S3Model.start();
@@ -30,8 +31,10 @@ beforeEach(async () => {
   const config = valid({ sink: `signingKey: \${file:${join(folder, 'key.pem')}}\ns3: ${JSON.stringify(s3)}` });
   writeFileSync(join(folder, 'waybill.yaml'), config.replace('type: stdout', 'type: archive'));
   const settings = definition.config.parse({ s3, signingKey: pem });
-  if (!settings.s3) throw new Error('the settings have no bucket');
-  await using store = new BucketStore(bucketTarget(settings.s3, {}), { setting: 'sinks.out.s3', clock: systemClock });
+  const bucket = settings.s3;
+  if (!bucket) throw new Error('the settings have no bucket');
+  storeOf = (fleet) => new BucketStore(bucketTarget(bucket, { fleet }), { setting: 'sinks.out.s3', clock: systemClock });
+  await using store = storeOf();
   await writeArchive(store, windowLines(20, 4), 30);
   model.asked.length = 0;
 });
@@ -212,4 +215,19 @@ test('export prints the lines of a period, each with its proof', async () => {
   const seqs = text.trimEnd().split('\n').map((line) => (JSON.parse((JSON.parse(line) as { line: string }).line) as { seq: number }).seq); // prettier-ignore
   expect(seqs).toEqual([11, 12, 13, 14, 15, 16, 17, 18, 19, 20]);
   expect(await checked(text)).toBe(0);
+});
+
+test('--shard names one archive of a fleet, and only there', async () => {
+  await expect(archive('verify', '--shard', '3')).rejects.toThrow('cannot use --shard: the configuration has no "fleet"');
+  const file = join(folder, 'waybill.yaml');
+  writeFileSync(file, `${readFileSync(file, 'utf8')}\nfleet: { database: postgres://waybill@127.0.0.1:1/audit }\n`);
+  await using store = storeOf({ shard: 3 });
+  await writeArchive(store, windowLines(12, 4), 30);
+  const { code, stdout } = await archive('verify', '--json', '--shard', '3');
+  expect({ code, found: JSON.parse(stdout) as unknown }).toMatchObject({ code: 0, found: { ok: true, records: 12 } });
+  expect(await archive('verify', '--json', '--shard', '4')).toMatchObject({ code: 1 });
+  await expect(archive('verify')).rejects.toThrow('missing --shard N: each shard of a fleet has its own archive');
+  await expect(archive('verify', '--shard', 'x')).rejects.toThrow('"x" is not the number of a shard');
+  const elsewhere = command.run(['verify', '--directory', folder, '--shard', '3'], commandIo());
+  await expect(elsewhere).rejects.toThrow('cannot use --shard without --sink');
 });

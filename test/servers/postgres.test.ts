@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type pg from 'pg';
 import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
-import { Lease, release, renew, take, type Taken } from '../../src/fleet/lease.ts';
+import { firstLost, Lease, release, renew, take, type Taken } from '../../src/fleet/lease.ts';
 import { databaseFindings } from '../../src/fleet/check.ts';
 import { openPool } from '../../src/fleet/database.ts';
 import { Member, type OpenShard } from '../../src/fleet/members.ts';
@@ -24,6 +24,7 @@ import { notReadyReasons } from '../../src/admin/readiness.ts';
 import { problems } from '../../src/report/advice.ts';
 import { statusText } from '../../src/report/status-text.ts';
 import * as shownAs from '../support/report/snapshots.ts';
+import { uncounted } from '../support/uncounted.ts';
 import { pageOf, proven, source, span } from '../support/journal/opening.ts';
 import { base, collected, hour, second } from '../support/records.ts';
 import { noting } from '../support/telemetry/written-events.ts';
@@ -34,6 +35,7 @@ import { notAsked } from '../support/servers/programs.ts';
 const missing = notAsked() ?? postgresMissing;
 const leaseMs = 60_000;
 const shards = 8;
+const facts = { version: '1', now: 1_000_000_000, leaseMs, database: 'postgres://waybill@db/audit', configured: ['here', 'elsewhere'] };
 
 describe('PostgreSQL', () => {
   let server: Postgres;
@@ -55,7 +57,9 @@ describe('PostgreSQL', () => {
     skip(missing !== undefined, missing);
     await pool.query('UPDATE waybill.journals SET lease = NULL, owner = NULL, expires = NULL');
     const states = Object.keys(contentOf(new ModelDatabase().rows)).map((name) => `waybill.${name}`);
-    await pool.query(`TRUNCATE waybill.members, waybill.takes, waybill.statuses, waybill.requests, ${states.join(', ')}`);
+    await pool.query(
+      `TRUNCATE waybill.members, waybill.takes, waybill.rollbacks, waybill.statuses, waybill.requests, ${states.join(', ')}`,
+    );
   });
 
   const takeOne = async (shard?: number): Promise<Taken> => {
@@ -66,7 +70,10 @@ describe('PostgreSQL', () => {
   };
 
   const shardOf = (taken: Taken): Shard =>
-    new Shard(pool, taken, leaseMs, new Lease(systemClock, leaseMs, systemClock.monotonic()), noting({ write: () => undefined }));
+    new Shard(pool, taken, leaseMs, new Lease(systemClock, leaseMs, systemClock.monotonic()), {
+      log: noting({ write: () => undefined }),
+      meters: uncounted,
+    });
 
   const open = (taken: Taken): Promise<Journal> => openWith(shardOf(taken));
 
@@ -276,7 +283,7 @@ describe('PostgreSQL', () => {
     const events: unknown[] = [];
     const lease = new Lease(systemClock, leaseMs, systemClock.monotonic());
     const log = noting({ write: (event, ...fields) => void events.push([event, ...fields]) });
-    const shard = new Shard(pool, taken, leaseMs, lease, log);
+    const shard = new Shard(pool, taken, leaseMs, lease, { log, meters: uncounted });
     const journal = await openWith(shard);
     if (!journal.hasSource(source)) journal.registerSource(source, 'tenant', base);
     await journal.append(pageOf([collected(1, base + second)]));
@@ -287,7 +294,11 @@ describe('PostgreSQL', () => {
     await failOver();
     expect((await contentIn(taken))['segments']).toHaveLength(1);
     await journal.append(pageOf([collected(6, base + 6 * second)]));
-    expect(events).toEqual([['shard.repaired', { shard: taken.shard, epoch: taken.epoch, first: kept + 1, last }]]);
+    const repair = { shard: taken.shard, epoch: taken.epoch, first: kept + 1, last };
+    expect(events).toEqual([['shard.repaired', repair]]);
+    expect((await pool.query('SELECT shard, epoch, first, last, repaired FROM waybill.rollbacks')).rows).toEqual([
+      { ...repair, repaired: true },
+    ]);
     expect(await contentIn(taken)).toEqual(contentOf(journal.db));
     await journal[Symbol.asyncDispose]();
   });
@@ -296,7 +307,7 @@ describe('PostgreSQL', () => {
     const shortLease = 1_500;
 
     /** A member whose shards have a journal, in which it appends records of `source` without end. */
-    const member = (name: string, isIdle = false) => {
+    const member = (name: string, isIdle = false, ownLease = shortLease) => {
       const stop = new AbortController();
       const events: string[] = [];
       const log = noting({ write: (...[event]) => void events.push(event) });
@@ -324,7 +335,16 @@ describe('PostgreSQL', () => {
           },
         };
       };
-      const it = new Member({ pool, name, release: '0.1.0', leaseMs: shortLease, clock: systemClock, log, open: openShard });
+      const it = new Member({
+        pool,
+        name,
+        release: '0.1.0',
+        leaseMs: ownLease,
+        clock: systemClock,
+        log,
+        meters: uncounted,
+        open: openShard,
+      });
       return { it, events, stop };
     };
     type Running = ReturnType<typeof member>;
@@ -379,13 +399,28 @@ describe('PostgreSQL', () => {
       const frozen = one.it.shards;
       expect(frozen.length).toBeGreaterThan(0);
       void run(two);
-      await until(() => heldBy(two).length === shards);
+      await until(() => new Set(heldBy(two)).size === shards);
       expect(one.it.shards).toEqual(frozen);
       await one.it.turn(true);
       expect(one.events.filter((event) => event === 'shard.lost')).toHaveLength(frozen.length);
       await until(() => one.it.shards.length === 0);
       const { rows } = await pool.query<{ shard: number }>("SELECT DISTINCT shard FROM waybill.takes WHERE owner = 'two' ORDER BY shard");
       expect(rows.map(({ shard }) => shard)).toEqual(all);
+    });
+
+    test('shards of a dead member are taken when their leases end, while the others have their part', async () => {
+      const [one, two] = [member('one', true, leaseMs), member('two', true, leaseMs)];
+      for (let turn = 0; turn < 3; turn += 1) for (const each of [one, two]) await each.it.turn(false);
+      // Two members with four shards each.
+      expect([one, two].map(({ it }) => it.shards.length)).toEqual([4, 4]);
+      await pool.query(`UPDATE waybill.members SET seen = seen - interval '${leaseMs} ms', started = started - interval '1 h' WHERE name = 'one';
+        UPDATE waybill.journals SET expires = clock_timestamp() - interval '1 ms' WHERE owner = 'one'`);
+      await two.it.turn(false);
+      expect(two.it.shards).toEqual(all);
+      for (const each of [one, two]) {
+        each.stop.abort();
+        await each.it.run(each.stop.signal);
+      }
     });
 
     test('a member whose shard was rolled back before it could repair it says which commits are missing', async () => {
@@ -402,6 +437,21 @@ describe('PostgreSQL', () => {
         INSERT INTO waybill.takes (shard, epoch, owner, lease, commits) SELECT shard, epoch + 1, owner, lease, commits FROM waybill.journals WHERE shard = 2; COMMIT`);
       await until(() => one.events.filter((event) => /lost|rolled/.test(event)).length >= 2);
       expect(one.events.filter((event) => /lost|rolled|failed/.test(event)).toSorted()).toEqual(['shard.lost', 'shard.rolled_back']);
+      await until(() => one.it.counts?.lost === 1);
+
+      // The member is gone; the database knows what happened.
+      one.stop.abort();
+      await pool.query(
+        "INSERT INTO waybill.rollbacks VALUES (4, 1, 7, 9, true, clock_timestamp() - interval '25 h'), (5, 1, 7, 9, false, clock_timestamp() - interval '25 h')",
+      );
+      const shown = await fleetStatus(pool, facts);
+      expect(shown.fleet?.rollbacks).toMatchObject([
+        { shard: 1, first: 3, repaired: false },
+        { shard: 5, first: 7, last: 9, repaired: false },
+      ]);
+      expect(problems(shown).find(({ code }) => code === 'database_rolled_back')?.what).toMatch(
+        /^The database lost commits, and no owner could write them again: shard 1, commits 3 to \d+, \S+Z; shard 5, commits 7 to 9, \S+Z\.$/,
+      );
     });
 
     test('a shard whose state cannot be opened ends alone, and is taken again when the state is whole', async () => {
@@ -421,6 +471,16 @@ describe('PostgreSQL', () => {
       const taken = (): number => second.events.filter((event) => event === 'shard.taken').length;
       const failed = (): number => second.events.filter((event) => event === 'shard.failed').length;
       await until(() => heldBy(second).length === shards && taken() - failed() === shards);
+    });
+
+    test('a member that was stopped while its shard went through many owners claims no loss', async () => {
+      const former = await takeOne(3);
+      await release(pool, former);
+      expect(await firstLost(pool, former, former.commits + 1)).toBe(former.commits + 1);
+      await pool.query('UPDATE waybill.journals SET epoch = epoch + 1000 WHERE shard = 3');
+      await takeOne(3);
+      expect((await pool.query('SELECT epoch FROM waybill.takes WHERE shard = 3')).rows).toEqual([{ epoch: former.epoch + 1001 }]);
+      expect(await firstLost(pool, former, former.commits + 1)).toBeUndefined();
     });
 
     test('a source has one shard for all members, and keeps it', async () => {
@@ -466,6 +526,19 @@ describe('PostgreSQL', () => {
       level: 'warning',
       message: expect.stringContaining('synchronous_standby_names is empty, and there is a standby') as string,
     });
+    const slow = {
+      query: async (sql: string) => {
+        if (sql.includes('emit_message')) await systemClock.sleep(51, new AbortController().signal);
+        const { rows } = await pool.query<object>(sql);
+        return { rows: rows.map((row) => ('long' in row ? { ...row, long: 2, autovacuum: 'off' } : row)) };
+      },
+    } as unknown as pg.Pool;
+    const slowness = (await databaseFindings(slow, systemClock)).filter(({ level }) => level === 'warning').map(({ message }) => message);
+    expect(slowness).toEqual([
+      expect.stringContaining('commits are slow'),
+      expect.stringContaining('autovacuum is off'),
+      expect.stringMatching(/^2 transactions have been open/),
+    ]);
     for (const [name, value, expected] of [
       ['fsync', 'off', /^error: fsync is off/],
       ['synchronous_commit', 'off', /^error: synchronous_commit is off/],
@@ -526,7 +599,6 @@ describe('PostgreSQL', () => {
   });
 
   test('a status shows sources whose shard nobody has opened, and keeps none of an owner that lost its lease', async () => {
-    const facts = { version: '1', now: 1_000_000_000, leaseMs, database: 'postgres://waybill@db/audit', configured: ['here', 'elsewhere'] };
     const all = await take(pool, 'one', [], shards, leaseMs);
     const [taken, other] = [1, 2].map((shard) => all.find((each) => each.shard === shard)) as [Taken, Taken];
     for (const each of all.filter(({ shard }) => shard !== 1 && shard !== 2)) await release(pool, each);

@@ -113,8 +113,9 @@ export class UnreliableDatabase implements ShardDatabase {
     return this.#database.seen(source, buckets);
   }
 
-  repaired(first: number, last: number): void {
-    this.#database.repairs.push([first, last]);
+  done({ lost }: Commit): void {
+    if (!lost) return;
+    this.#database.repairs.push([lost.first, lost.last]);
     this.#parts.result.repaired();
   }
 

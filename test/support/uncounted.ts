@@ -19,4 +19,6 @@ export const uncounted: Meters = {
   sinkDuplicates: nothing,
   sinkLoss: nothing,
   messageTruncated: nothing,
+  databaseCommit: nothing,
+  leaseLost: nothing,
 };

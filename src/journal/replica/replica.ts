@@ -159,8 +159,8 @@ export class Replica {
   /** The content of a commit never changes once it was sent: an earlier attempt may still be under way. @returns the number of the last commit */
   async #commit(changes: ReadonlyMap<string, Change>): Promise<number> {
     const { lease } = this.#database.taken;
-    const before = this.#commits;
-    const number = before + 1;
+    const began = this.#clock.monotonic();
+    const number = this.#commits + 1;
     const sent: Commit[] = [{ fence: /* mutant: fence */ { lease, commits: number - 1 }, number, changes: [...changes.values()] }];
     this.#remember(changes, number);
     for (;;) {
@@ -172,7 +172,7 @@ export class Replica {
       const done = /* mutant: refused-commit */ sent.find((each) => each.number === found);
       if (!done) sent.push(this.#repair(found, commit.number + 1));
       else {
-        if (done !== sent[0]) this.#database.repaired(done.fence.commits + 1, before);
+        this.#database.done(done, this.#clock.monotonic() - began);
         return done.number;
       }
     }
@@ -210,6 +210,7 @@ export class Replica {
       fence: /* mutant: repair-fence */ { lease: this.#database.taken.lease, commits: found },
       number,
       changes: this.#capture.contentOf(rows),
+      lost: { first: found + 1, last: this.#commits },
     };
   }
 

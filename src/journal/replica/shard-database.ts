@@ -40,6 +40,8 @@ export interface Commit {
   readonly fence: Fence;
   readonly number: number;
   readonly changes: readonly Change[];
+  /** The commits that the database had lost, and whose rows this one writes again. */
+  readonly lost?: { readonly first: number; readonly last: number };
 }
 
 /**
@@ -62,8 +64,8 @@ export interface ShardDatabase {
   commit(commit: Commit): Promise<boolean>;
   /** Resolves while no other member can own the shard, by the clock of this one; waits for a renewal. @throws WaybillError `lease_lost` */
   owned(signal: AbortSignal): Promise<void>;
-  /** The database had lost commits, and has their rows again. @param first  the first of them @param last  the last one before the repair */
-  repaired(first: number, last: number): void;
+  /** The database has carried out the commit. @param ms  since it was first sent */
+  done(commit: Commit, ms: number): void;
   /** The fence row now; undefined if the shard is gone. */
   fence(): Promise<Fence | undefined>;
 }

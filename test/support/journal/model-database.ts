@@ -88,7 +88,7 @@ export class ModelDatabase {
       commit: (commit) => Promise.resolve(this.carryOut(commit)),
       fence: () => Promise.resolve(this.#fence),
       owned: () => Promise.resolve(),
-      repaired: (first, last) => void this.repairs.push([first, last]),
+      done: ({ lost }) => lost && void this.repairs.push([lost.first, lost.last]),
     };
   }
 

@@ -8,6 +8,7 @@ import { statusJson } from '../../../src/report/status-json.ts';
 import { coverage, micros, now, replay, sink, snapshot, source, windowStates } from '../../support/report/snapshots.ts';
 
 const loss = { loss: '"a.ndjson" was truncated: entries 3 to 9 may be lost', lostEntries: { first: 1, last: 9 } };
+const since = micros('2026-11-20T03:02:00Z');
 const short = { id: 'siem', windows: 4, lacking: 4, lost: 4, ...loss, deadLetters: 0 };
 
 test('the summary and the advice report a loss of delivered records, with the command that sends them again', () => {
@@ -20,6 +21,24 @@ test('the summary and the advice report a loss of delivered records, with the co
   expect(statusSummary(lost)).toContain('siem lacks 8 of 8 windows (lost 8)');
   expect(statusJson(lost).delivered).toBe(false);
   expect(problems(snapshot())).toEqual([]);
+});
+
+test('roll-backs of a database are named with shard, commits and time: lost ones first, and many are counted', () => {
+  const rollback = (shard: number, repaired: boolean) => ({ shard, first: 5, last: 9, repaired, at: since });
+  const rollbacks = [rollback(1, true), ...Array.from({ length: 6 }, (_, shard) => rollback(shard, false))];
+  const fleet = { members: [], shards: [], rollbacks, page: { windows: new Map(), today: { records: 0, late: 0 } } };
+  const [lost, repaired, ...others] = problems(snapshot({ fleet }));
+  const at = (shard: number): string => `shard ${shard}, commits 5 to 9, 2026-11-20T03:02:00Z`;
+  expect(lost).toMatchObject({
+    what: `The database lost commits, and no owner could write them again: ${[0, 1, 2, 3].map(at).join('; ')}; and 2 more shards.`,
+    code: 'database_rolled_back',
+  });
+  expect(repaired?.what).toBe(`The database lost commits, and their owners wrote their rows again: ${at(1)}.`);
+  expect(repaired?.lost).toBe('Nothing is lost: state and sinks agree.');
+  expect(others).toEqual([]);
+  expect(statusJson(snapshot({ fleet }))).toMatchObject({
+    fleet: { rollbacks: [{ shard: 1, first: 5, at: '2026-11-20T03:02:00Z' }, {}, {}, {}, {}, {}, {}] },
+  });
 });
 
 test.each([
@@ -39,7 +58,6 @@ test('missing records without a window are named', () => {
   expect(summaryOf({ waits: true })).toContain('NOT ALL DELIVERED: 1 sink behind');
 });
 
-const since = micros('2026-11-20T03:02:00Z');
 const secrets = {
   'sources.production.auth.clientSecret': '${file:./secret}',
   'sources.production.subscriptionKey': '${env:KEY}',

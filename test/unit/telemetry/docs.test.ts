@@ -18,7 +18,9 @@ test('every error code has a heading in docs/operations.md, whose first line say
 
 test('docs/metrics.md lists every metric', async () => {
   const groups = Map.groupBy(Object.entries<Metric>(metricTable), ([name, { labels }]) =>
-    name.startsWith('process') ? 'process' : (/^(source|sink)\b/.exec(labels)?.[0] ?? 'daemon'),
+    name.startsWith('process')
+      ? 'process'
+      : (/^(source|sink)\b/.exec(labels)?.[0] ?? (/^waybill_(members|shard|rollbacks|leases|database)/.test(name) ? 'fleet' : 'daemon')),
   );
   const row = ([name, { type, labels, help, note }]: [string, Metric]): string => {
     const names = labels

@@ -5,7 +5,7 @@ import { metricTable, unitOf } from '../../../src/telemetry/metric-table.ts';
 import type { Metric } from '../../../src/telemetry/metric-table.ts';
 import { createMetrics, type Metrics } from '../../../src/telemetry/metrics.ts';
 import { parseExposition, type Exposition } from '../../support/telemetry/exposition.ts';
-import { windowStates, micros, sink, snapshot, source } from '../../support/report/snapshots.ts';
+import { windowStates, micros, now, sink, snapshot, source } from '../../support/report/snapshots.ts';
 
 let metrics: Metrics | undefined;
 afterEach(async () => {
@@ -33,6 +33,7 @@ test('every metric of the table is exposed with its type and labels, and no othe
   const { meters, bind, text } = start();
   bind(() =>
     snapshot({
+      member: { opened: 2, counts: { at: now, members: 3, shards: 16, free: 1, takes: 40, repaired: 1, lost: 2 } },
       sinks: [
         sink({
           timeStamp: { newest: micros('2026-11-20T00:00:00Z'), lastError: undefined },
@@ -45,6 +46,7 @@ test('every metric of the table is exposed with its type and labels, and no othe
   meters.sourceRequest('production', 'ok', 0.2);
   meters.recordsUnexpected('production', 'unknown_action');
   meters.deliveryDelay('siem', 12);
+  meters.databaseCommit(0.002);
   const { samples, types } = parseExposition(await text());
   expect([...types].sort()).toEqual(families.map(([name, { type }]) => [name, type]).sort());
   for (const [name, { type, labels }] of families) {
@@ -70,6 +72,7 @@ test('every counter and histogram has a method of Meters that changes it, and a 
       name,
     ).not.toEqual([]);
     if (name === 'sourceRequest') write('a', 'ok', 1);
+    else if (name === 'databaseCommit') write(1);
     else if (['sourceSuspended', 'recordsUnexpected'].includes(name)) write('a', 'fields');
     else write('a', 1);
   }
@@ -94,6 +97,24 @@ test('process metrics describe this process', async () => {
   expect(value(exposition, 'process_cpu_seconds_total')).toBeGreaterThan(0);
   expect(value(exposition, 'process_resident_memory_bytes')).toBeGreaterThan(1e6);
   expect(value(exposition, 'process_open_fds')).toBeGreaterThan(2);
+});
+
+test('a member of a fleet shows what the database said within a minute, and no state before it has opened a shard', async () => {
+  const { bind, text } = start();
+  const counts = { at: now - 59e6, members: 3, shards: 16, free: 1, takes: 40, repaired: 1, lost: 2 };
+  let present = snapshot({ member: { opened: 0, counts } });
+  bind(() => present);
+  const fresh = parseExposition(await text());
+  expect(value(fresh, 'waybill_shards', { state: 'owned' })).toBe(15);
+  expect(value(fresh, 'waybill_shards', { state: 'free' })).toBe(1);
+  expect(value(fresh, 'waybill_rollbacks', { outcome: 'lost' })).toBe(2);
+  expect(value(fresh, 'waybill_leases_lost_total')).toBe(0);
+  expect(value(fresh, 'waybill_state_created_timestamp_seconds')).toBeUndefined();
+  present = snapshot({ member: { opened: 2, counts: { ...counts, at: now - 61e6 } } });
+  const old = parseExposition(await text());
+  expect(value(old, 'waybill_shards', { state: 'free' })).toBeUndefined();
+  expect(value(old, 'waybill_database_last_success_timestamp_seconds')).toBe(now / 1e6 - 61);
+  expect(value(old, 'waybill_state_created_timestamp_seconds')).toBeGreaterThan(0);
 });
 
 test('gauges show the snapshot at the time of the scrape', async () => {
