@@ -90,8 +90,6 @@ async function takeOver(db: Database.Database, database: ShardDatabase, version:
   try {
     // The database keeps what counts.
     db.pragma('synchronous = OFF');
-    // What it fetches is no content of the shard: `maxSize` limits collection alone.
-    db.pragma('max_page_count = 4294967294');
     const created = !(await loadRows(db, database));
     const capture = new Capture(db);
     if (created) capture.noteAll();

@@ -25,6 +25,8 @@ export interface Table {
 /** `owner` names the process that holds the local file. */
 const local = 'owner';
 const mostKeys = 3;
+/** Pages for other changes, in a file that has grown above its limit. */
+const sparePages = 64;
 
 /** All tables of the state, sorted by name, except the table that describes the file. */
 export function tablesOf(db: Database): Table[] {
@@ -90,6 +92,18 @@ export class Capture {
 
   /** Runs a transaction whose changes belong to this copy alone. */
   uncaptured<Result>(work: () => Result): Result {
+    const count = (name: string): number => this.#db.pragma(name, { simple: true }) as number;
+    const limit = count('max_page_count');
+    // What a copy fetches is no content of the shard, and an acknowledgement still fits after it.
+    this.#db.pragma('max_page_count = 4294967294');
+    try {
+      return this.#withoutNotes(work);
+    } finally {
+      this.#db.pragma(`max_page_count = ${Math.max(limit, count('page_count') + sparePages)}`);
+    }
+  }
+
+  #withoutNotes<Result>(work: () => Result): Result {
     return this.#db.transaction(() => {
       const before = this.#db.prepare<[], { id: number | null }>('SELECT max(rowid) AS id FROM temp.changed').get()?.id ?? 0;
       const result = work();
