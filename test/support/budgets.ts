@@ -13,7 +13,7 @@ export const budgets: Readonly<Record<string, readonly [lines: number, kilobytes
   encode: [1280, 54],
   errors: [380, 18],
   fleet: [1525, 75],
-  journal: [7105, 319],
+  journal: [7120, 320],
   'main.ts': [100, 6],
   model: [2200, 99],
   normalize: [1020, 47],
