@@ -55,6 +55,7 @@ const echo = new EchoServer(canaries.accessToken);
 const elastic = new ModelElasticsearch();
 const relp = new RelpReceiver();
 const postgres = new PostgresRefusal();
+const databasePassword = new Secret(canaries.databasePassword);
 const broker = new KafkaModel({ user: { name: 'alice', password: 'another password' } }).create('audit');
 let certificates: CertificateServer;
 let config: Config;
@@ -110,6 +111,7 @@ beforeAll(async () => {
     }), // prettier-ignore
   );
   ({ config } = await loadConfig(configFile, {}));
+  databasePassword.read();
   for (const name of ['stdout', 'stderr'] as const) {
     process[name].write = (chunk: string | Uint8Array, ...rest: never[]): boolean => {
       written.push(String(chunk));
@@ -292,7 +294,7 @@ async function places(open: AsyncDisposableStack): Promise<readonly Place[]> {
       ...{ name: 'database of a fleet', statuses: [0, 1, 2], forms: ['text'], every: 3 },
       provoke: async ({ status, message: text }) => {
         postgres.says = { code: ['28P01', '57P03', 'XX000'][status] ?? '', text };
-        const answer = withDatabase({ database: postgres.url, password: new Secret(canaries.databasePassword) }, shardNumbers);
+        const answer = withDatabase({ database: postgres.url, password: databasePassword }, shardNumbers);
         return answer.finally(() => expect(postgres.password).toBe(canaries.databasePassword));
       },
     },
