@@ -23,10 +23,13 @@ export interface DatabaseAccess {
 
 export function poolOf({ database, password, ca }: DatabaseAccess, timeoutMs: number): pg.Pool {
   const trusted = ca && { ca: [...getCACertificates('default'), ...ca.read()] };
-  const { hostname } = new URL(database);
+  const { hostname, port, username, pathname } = new URL(database);
   // Another machine is reached with TLS, and its certificate is checked. Without a host, the address names a socket of this machine.
   const ssl = hostname === '' || isLoopback(hostname) ? false : { ...trusted };
-  return openPool({ connectionString: database, ssl, ...(password && { password: () => password.read() }) }, timeoutMs);
+  if (!password) return openPool({ connectionString: database, ssl }, timeoutMs);
+  // Not as connectionString: pg takes its missing password for an empty one, and ignores this.
+  const address = { host: hostname.replace(/^\[|\]$/g, ''), port: Number(port || 5432), user: decodeURIComponent(username) };
+  return openPool({ ...address, database: decodeURIComponent(pathname.slice(1)), ssl, password: () => password.read() }, timeoutMs);
 }
 
 /** A pool whose integers are numbers: all values of a state are below 2^53. */
