@@ -336,7 +336,7 @@ export class Life {
   /** At an orderly end: the working copy has the rows of its database. */
   async #compareCopy(journal: Journal): Promise<void> {
     const { database } = this.#parts;
-    if (!database || this.isFormer || this.failure !== undefined) return;
+    if (!database || this.isDead || this.isFormer || this.failure !== undefined) return;
     await journal.flush();
     // Commits that the database lost since: no later one has found it out.
     database.restore();
