@@ -63,7 +63,7 @@ export async function take(pool: Pool, owner: string, held: readonly Taken[], mo
         expires = clock_timestamp() + $3::bigint * interval '1 ms'
       FROM free WHERE j.shard = free.shard RETURNING j.shard, j.epoch, j.lease, j.commits),
     noted AS (INSERT INTO waybill.takes (shard, epoch, owner, lease, commits) SELECT shard, epoch, $2, lease, commits FROM taken),
-    pruned AS (DELETE FROM waybill.takes AS t USING taken WHERE t.shard = taken.shard AND t.epoch <= taken.epoch - ${keptTakes})
+    pruned AS (DELETE FROM waybill.takes AS t USING taken WHERE t.shard = taken.shard AND t.epoch <= taken.epoch - ${keptTakes} AND NOT t.is_move)
     SELECT shard, epoch, lease, commits FROM taken`;
   const { rows } = await asked(() => pool.query<Taken>(sql, [most, owner, leaseMs, held.map(({ lease }) => lease)]));
   return rows;
@@ -85,7 +85,7 @@ export async function renew(pool: Pool, held: readonly Taken[], leaseMs: number)
 export async function firstLost(pool: Pool, { shard, epoch, lease, commits }: Taken, last: number): Promise<number | undefined> {
   const sql = `SELECT (SELECT count(*) FROM waybill.takes WHERE shard = $1 AND epoch = $2 AND lease = $3) AS own,
     (SELECT commits FROM waybill.takes WHERE shard = $1 AND epoch > $2 ORDER BY epoch LIMIT 1) AS next,
-    (SELECT min(epoch) FROM waybill.takes WHERE shard = $1) AS oldest, commits FROM waybill.journals WHERE shard = $1`;
+    (SELECT min(epoch) FROM waybill.takes WHERE shard = $1 AND NOT is_move) AS oldest, commits FROM waybill.journals WHERE shard = $1`;
   interface Found {
     readonly own: number;
     readonly next: number | null;

@@ -195,7 +195,7 @@ async function holding(
         id,
         owner,
       ]);
-      const noted = 'INSERT INTO waybill.takes (shard, epoch, owner, lease, commits) VALUES ($1, $2, $3, $4, $5)';
+      const noted = 'INSERT INTO waybill.takes (shard, epoch, owner, lease, commits, is_move) VALUES ($1, $2, $3, $4, $5, true)';
       await rowsIn(connection, noted, [shard, taken.epoch, owner, id, row.commits]);
       await work(connection, taken);
       await rowsIn(connection, 'COMMIT');

@@ -41,9 +41,9 @@ export function setupStatements(shards: number): string[] {
     `CREATE TABLE IF NOT EXISTS waybill.journals (shard int PRIMARY KEY, epoch bigint NOT NULL DEFAULT 0, lease uuid, commits bigint NOT NULL DEFAULT 0,
        owner text, expires timestamptz)
        WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000)`,
-    // Every owner. The rows of moves must stay: they say whether a move was completed (move.ts).
+    // The last owners of a shard, and every move: its row says that it was completed (move.ts).
     `CREATE TABLE IF NOT EXISTS waybill.takes (shard int, epoch bigint, owner text NOT NULL, lease uuid NOT NULL, commits bigint NOT NULL,
-       at timestamptz NOT NULL DEFAULT clock_timestamp(), PRIMARY KEY (shard, epoch))`,
+       is_move boolean NOT NULL DEFAULT false, at timestamptz NOT NULL DEFAULT clock_timestamp(), PRIMARY KEY (shard, epoch))`,
     // Commits that the database had lost. repaired: their owner has written their rows again.
     `CREATE TABLE IF NOT EXISTS waybill.rollbacks (shard int, epoch bigint, first bigint, last bigint NOT NULL, repaired boolean,
        at timestamptz NOT NULL DEFAULT clock_timestamp(), PRIMARY KEY (shard, epoch, first, repaired))`,

@@ -472,13 +472,17 @@ describe('PostgreSQL', () => {
       await until(() => heldBy(second).length === shards && taken() - failed() === shards);
     });
 
-    test('a member that was stopped while its shard went through many owners claims no loss', async () => {
+    test('a member that was stopped while its shard went through many owners claims no loss, and moves are remembered', async () => {
       const former = await takeOne(3);
       await release(pool, former);
       expect(await firstLost(pool, former, former.commits + 1)).toBe(former.commits + 1);
+      // The row of a move says that it was completed: an operator may run it again years later.
+      await pool.query(`INSERT INTO waybill.takes (shard, epoch, owner, lease, commits, is_move)
+        VALUES (3, ${former.epoch - 1}, 'waybill fleet import', gen_random_uuid(), 0, true)`);
       await pool.query('UPDATE waybill.journals SET epoch = epoch + 1000 WHERE shard = 3');
       await takeOne(3);
-      expect((await pool.query('SELECT epoch FROM waybill.takes WHERE shard = 3')).rows).toEqual([{ epoch: former.epoch + 1001 }]);
+      const kept = await pool.query('SELECT epoch FROM waybill.takes WHERE shard = 3 ORDER BY epoch');
+      expect(kept.rows).toEqual([{ epoch: former.epoch - 1 }, { epoch: former.epoch + 1001 }]);
       expect(await firstLost(pool, former, former.commits + 1)).toBeUndefined();
     });
 
