@@ -24,6 +24,9 @@ import { base, collected, second } from '../support/records.ts';
 import { KafkaBroker, kafkaMissing } from '../support/servers/kafka-broker.ts';
 import { createTopic } from '../support/servers/kafka-admin.ts';
 import { Postgres, postgresMissing } from '../support/servers/postgres.ts';
+import { notAsked } from '../support/servers/programs.ts';
+
+const missing = notAsked() ?? postgresMissing;
 
 const { signal } = new AbortController();
 
@@ -39,20 +42,25 @@ function withoutMove({ meta = [], ...content }: Record<string, unknown[]>): Reco
   return { ...content, meta: meta.filter((row) => (row as { key: string }).key !== 'moved_to') };
 }
 
-describe.skipIf(postgresMissing !== undefined)('a move', () => {
+describe('a move', () => {
   let server: Postgres;
   let pool: pg.Pool;
 
   beforeAll(async () => {
+    if (missing !== undefined) return;
     server = await Postgres.start();
     pool = openPool({ connectionString: server.url }, 10_000);
     for (const statement of setupStatements(2)) await pool.query(statement);
   });
   afterAll(async () => {
+    if (missing !== undefined) return;
     await pool.end();
     await server[Symbol.asyncDispose]();
   });
-  beforeEach(emptied);
+  beforeEach(async ({ skip }) => {
+    skip(missing !== undefined, missing);
+    await emptied();
+  });
 
   async function emptied(): Promise<void> {
     await pool.query('UPDATE waybill.journals SET lease = NULL, owner = NULL, expires = NULL');
@@ -234,11 +242,11 @@ describe.skipIf(postgresMissing !== undefined)('a move', () => {
   });
 });
 
-describe.skipIf(postgresMissing !== undefined)('a daemon', () => {
+describe('a daemon', () => {
   // promise: A daemon becomes a shard of a fleet and a daemon again: each record arrives once at Kafka, and its ledger, uids and dead letters go along.
-  test('becomes a shard of a fleet and a daemon again', { timeout: 400_000 }, (context) => {
-    const missing = kafkaMissing('4.4.0');
-    context.skip(missing !== undefined, missing);
+  test('becomes a shard of a fleet and a daemon again', { timeout: 400_000 }, ({ skip }) => {
+    const lacking = missing ?? kafkaMissing('4.4.0');
+    skip(lacking !== undefined, lacking);
     return inPlace('fleet-move', async (place) => {
       await using server = await Postgres.start();
       await using broker = await KafkaBroker.start('4.4.0');
