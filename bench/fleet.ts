@@ -81,7 +81,7 @@ interface Run {
   readonly walBytes: number;
 }
 
-/** What both stores say about the only source. */
+/** Progress of the only source, from either store. */
 interface Progress {
   readonly collected: number;
   readonly closed: number;
@@ -132,7 +132,7 @@ async function history(): Promise<void> {
     const [began, cpu, databaseCpu, wal] = [performance.now(), cpuSeconds(daemon.pid), cpuSeconds(server.pid), await walNow()];
     const isWhole = ({ collected: count, closed }: Progress): boolean => count === records && closed >= endUs;
     await until('every window is proven', progress, isWhole);
-    // What was stored before is left out in proportion to its number.
+    // The measurement begins after the first page: extrapolates to all records.
     const share = records / (records - first.collected);
     return {
       seconds: (share * (performance.now() - began)) / 1000,
@@ -143,7 +143,7 @@ async function history(): Promise<void> {
   }
 }
 
-/** The WAL of a poll: a source that polls each second beside one that polls ten times less. */
+/** WAL bytes of one poll, from two runs that differ only in `pollInterval`. */
 async function idle(): Promise<void> {
   const beginMs = beginOf(1_000);
   await using pages = await serve(1_000, beginMs);

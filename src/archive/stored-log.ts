@@ -35,7 +35,7 @@ async function listedNumbers(store: ArchiveStore): Promise<readonly number[]> {
   return paths.flatMap((path) => checkpointNumber(path) ?? []).sort((a, b) => a - b);
 }
 
-/** Also those of attempts that were not finished, in any order. */
+/** All segments of the store, in any order. An interrupted attempt leaves its segment. */
 export async function segmentNames(store: ArchiveStore): Promise<readonly SegmentName[]> {
   return (await Array.fromAsync(store.list('segments/'))).flatMap((path) => parseSegmentPath(path) ?? []);
 }

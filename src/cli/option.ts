@@ -65,6 +65,11 @@ export function parsed<Value>(
   return { value, help, read };
 }
 
+/** A fleet has at most 1,000 shards. */
+export function shardNumber(help: string): Option<number | undefined> {
+  return parsed('N', help, 'the number of a shard', (given) => (/^\d{1,3}$/.test(given) ? Number(given) : undefined));
+}
+
 export function required<Value>(option: Option<Value | undefined>): Option<Value> {
   const read = (given: Argument, flag: string): Value => {
     const found = option.read(given, flag);

@@ -108,7 +108,7 @@ export class FleetMember implements AsyncDisposable {
     await Promise.all(changed);
   }
 
-  /** The status of all members and shards. While the database is unreachable, the last one that it returned. */
+  /** The status of all members and shards. While the database is unreachable, its last answer. */
   async snapshot(): Promise<Snapshot | undefined> {
     try {
       return (this.#last = await fleetStatus(this.#pool, this.#facts()));

@@ -93,7 +93,7 @@ function warnings({ standbys, names, commit }: Facts): string[] {
   return commit === 'local' ? [`synchronous_commit is "local", so no standby is waited for: ${after}`] : [];
 }
 
-/** What makes commits slow, now or after days: each commit changes the same few rows. */
+/** Causes of slow commits, now or after days: each commit changes the same few rows. */
 function slowness({ autovacuum, long }: Facts, ms: number): string[] {
   const stays = 'dead rows of every commit stay in the tables, and commits become slower';
   return [

@@ -12,7 +12,7 @@ const refusing = /^(28|3D000|3F000|42501|42P01|42703)/;
 
 export type Pool = Pick<pg.Pool, 'query' | 'connect' | 'end'>;
 
-/** What a connection needs. */
+/** Address and credentials of the database. */
 export interface DatabaseAccess {
   /** The address. */
   readonly database: string;

@@ -1,4 +1,4 @@
-/** What `waybill fleet list` shows: members and shards as the database knows them. */
+/** Members and shards for `waybill fleet list`, read from the database. */
 import { asked, isServed, type Pool } from './database.ts';
 
 interface ListedMember {
@@ -17,7 +17,7 @@ interface ListedShard {
   /** The number of its owners so far. */
   readonly epoch: number;
   readonly commits: number;
-  /** Of its records in the database. */
+  /** Size of its records in the database. */
   readonly bytes: number;
   readonly sources: readonly string[];
 }

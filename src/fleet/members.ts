@@ -53,12 +53,12 @@ type Counts = Omit<NonNullable<MemberSnapshot['counts']>, 'at'>;
 export class Member {
   readonly #options: MemberOptions;
   readonly #held = new Set<Held>();
-  /** Ended shards of which it is not known yet whether the database lost commits, and the event to write if it did not. */
+  /** Ended shards whose commits the database may have lost, with the event to write if it lost none. */
   readonly #doubted = new Map<Held, 'shard.lost' | undefined>();
   #turnsAbove = 0;
   #restsUntil = -Infinity;
   #isReachable = true;
-  /** What the database said in the last turn. */
+  /** The answer of the database in the last turn. */
   counts: MemberSnapshot['counts'];
 
   constructor(options: MemberOptions) {
@@ -140,7 +140,7 @@ export class Member {
       FROM waybill.journals WHERE ${isServed}`;
     const { rows } = await asked(() => pool.query<Counts>(sql, [leaseMs]));
     const [found] = rows;
-    if (!found) throw new WaybillError('internal_error', 'the database has counted nothing');
+    if (!found) throw new WaybillError('internal_error', 'the database returned no counts');
     return found;
   }
 

@@ -56,7 +56,7 @@ export async function importState(directory: string, options: ImportOptions): Pr
     const place = placeAtSinks(db) ?? 'none';
     const needed = place === 'none' ? 0 : place;
     const isBound = place !== 'none' || db.prepare("SELECT 1 FROM sinks WHERE type = 'kafka' AND state <> 'retired'").get() !== undefined;
-    if (shard !== needed && isBound) throw refuse(`its positions at the sinks are those of shard ${needed}`);
+    if (shard !== needed && isBound) throw refuse(`its positions at the sinks belong to shard ${needed}; pass --shard ${needed}`);
     const sources = db.prepare<[], { id: string }>('SELECT id FROM sources').all();
     const places = sources.map(({ id }) => placeOf(id));
     const id = begun?.id ?? randomUUID();
@@ -66,7 +66,7 @@ export async function importState(directory: string, options: ImportOptions): Pr
         `SELECT (SELECT count(*) FROM waybill.sources WHERE shard = $1) AS sources, (SELECT coalesce(sum(seq), 0)::bigint FROM waybill.head WHERE shard = $1) AS entries`,
         [shard],
       );
-      if (used?.sources !== 0 || used.entries !== 0) throw refuse('it has a source or records of its own');
+      if (used?.sources !== 0 || used.entries !== 0) throw refuse('the shard has a source or records already');
       await placed(connection, places, shard, refuse);
       await emptied(connection, shard);
       keepPlaceAtSinks(db, 'none');
@@ -148,7 +148,7 @@ interface Held {
   readonly id: string;
   /** The ids of earlier attempts whose COMMIT had no answer. */
   readonly begun: readonly string[];
-  /** What `waybill fleet list` shows as the owner. */
+  /** The owner that `waybill fleet list` shows. */
   readonly owner: string;
 }
 

@@ -202,7 +202,7 @@ interface FleetSnapshot {
   readonly shards: readonly { readonly shard: number; readonly owner: string | null; readonly statusSeconds: number | null }[];
   /** Why the database does not answer; the snapshot is the last one before. */
   readonly unreachable?: string;
-  /** The roll-backs of the last day, and those of the last week that were not repaired; the newest first. */
+  /** Newest first: repaired roll-backs of the last day, and other roll-backs of the last week. */
   readonly rollbacks: readonly Rollback[];
   /** What the page shows in addition. */
   readonly page: PageFacts;
@@ -218,7 +218,7 @@ interface Rollback {
   readonly at: Micros;
 }
 
-/** What a member says of the fleet and of itself. */
+/** Counts of the fleet and of one member. */
 export interface MemberSnapshot {
   /** The shards that it owns and has opened. */
   readonly opened: number;

@@ -261,7 +261,7 @@ function shardsUnreported({ fleet, stopped }: Snapshot): Problem | undefined {
 
 const rollbacksNamed = 4;
 
-/** One problem for the roll-backs that lost something, and one for those that were repaired. */
+/** At most two problems: roll-backs that lost commits, and repaired roll-backs. */
 function databaseRolledBack({ fleet }: Snapshot): Problem[] {
   return [false, true].flatMap((isRepaired) => {
     const found = fleet?.rollbacks.filter(({ repaired }) => repaired === isRepaired) ?? [];
@@ -272,7 +272,7 @@ function databaseRolledBack({ fleet }: Snapshot): Problem[] {
     const others = found.length - named.length;
     const rows = isRepaired ? ', and their owners wrote their rows again' : ', and no owner could write them again';
     return {
-      what: `The database lost commits${rows}: ${named.join('; ')}${others === 0 ? '' : `; and ${counted(others, 'more shard')}`}.`,
+      what: `The database lost commits${rows}: ${named.join('; ')}${others === 0 ? '' : `; and ${counted(others, 'more roll-back')}`}.`,
       lost: isRepaired
         ? 'Nothing is lost: state and sinks agree.'
         : 'What sinks received is safe. The records of these commits are collected again: a sink may get them twice, or is blocked.',

@@ -17,6 +17,16 @@ go_program() { # NAME VERSION PACKAGE
   local folder=$cache/$1-$2
   [ -x "$folder/$1" ] || GOBIN=$folder nice -n 10 go install -trimpath -ldflags '-s -w' "$3@v$2"
 }
+module_files() { # FOLDER MODULE@VERSION FILE...: custom resources, from a Go module
+  local folder=$cache/$1 module=$2 work directory
+  shift 2
+  [ ! -d "$folder" ] || return 0
+  work=$(mktemp -d "$cache/unpacking.XXXXXX")
+  directory=$(cd "$work" && go mod download -json "$module" | python3 -c 'import json, sys; print(json.load(sys.stdin)["Dir"])')
+  mkdir "$work/out"
+  (cd "$directory" && install -m 644 "$@" "$work/out")
+  mv "$work/out" "$folder" && rm -rf "$work"
+}
 
 [ $# -gt 0 ] || set -- helm kubeconform schemas crds cnpg promtool systemd buildah
 for name in "$@"; do
@@ -48,30 +58,10 @@ PYTHON
         mv "$work/out" "$folder" && rm -rf "$work"
       fi
       ;;
-    # The custom resources of the Prometheus operator, from its Go module.
-    crds)
-      folder=$cache/prometheus-operator-0.92.0
-      if [ ! -d "$folder" ]; then
-        work=$(mktemp -d "$cache/unpacking.XXXXXX")
-        module=$(cd "$work" && go mod download -json github.com/prometheus-operator/prometheus-operator@v0.92.0 |
-          python3 -c 'import json, sys; print(json.load(sys.stdin)["Dir"])')
-        mkdir "$work/out"
-        install -m 644 "$module"/example/prometheus-operator-crd/monitoring.coreos.com_{servicemonitors,prometheusrules}.yaml "$work/out"
-        mv "$work/out" "$folder" && rm -rf "$work"
-      fi
-      ;;
-    # The custom resource of CloudNativePG, from its Go module.
-    cnpg)
-      folder=$cache/cloudnative-pg-1.27.0
-      if [ ! -d "$folder" ]; then
-        work=$(mktemp -d "$cache/unpacking.XXXXXX")
-        module=$(cd "$work" && go mod download -json github.com/cloudnative-pg/cloudnative-pg@v1.27.0 |
-          python3 -c 'import json, sys; print(json.load(sys.stdin)["Dir"])')
-        mkdir "$work/out"
-        install -m 644 "$module"/config/crd/bases/postgresql.cnpg.io_clusters.yaml "$work/out"
-        mv "$work/out" "$folder" && rm -rf "$work"
-      fi
-      ;;
+    crds) module_files prometheus-operator-0.92.0 github.com/prometheus-operator/prometheus-operator@v0.92.0 \
+      example/prometheus-operator-crd/monitoring.coreos.com_{servicemonitors,prometheusrules}.yaml ;;
+    cnpg) module_files cloudnative-pg-1.27.0 github.com/cloudnative-pg/cloudnative-pg@v1.27.0 \
+      config/crd/bases/postgresql.cnpg.io_clusters.yaml ;;
     # Only promtool is unpacked: the package would start a Prometheus.
     promtool)
       if [ ! -x "$cache/prometheus-2.42.0/usr/bin/promtool" ]; then

@@ -30,7 +30,7 @@ const missing = notAsked() ?? postgresMissing;
 
 const { signal } = new AbortController();
 
-/** Every row of a state, but the one that says that it was moved. */
+/** All rows of a state, without the mark of a move. */
 function contentIn(directory: string): Record<string, unknown[]> {
   const db = new Database(join(directory, 'waybill.db'), { readonly: true });
   const content = contentOf(db);
@@ -229,10 +229,10 @@ describe('a move', () => {
     await expect(moveIn(state)).rejects.toMatchObject({ code: 'state_locked' });
     running.sinkPositions.register('lake', 'kafka', 'x', { seq: 0, chain: new Uint8Array(32) }, undefined);
     await running[Symbol.asyncDispose]();
-    await expect(moveIn(state, pool, 1)).rejects.toThrow('its positions at the sinks are those of shard 0');
+    await expect(moveIn(state, pool, 1)).rejects.toThrow('its positions at the sinks belong to shard 0; pass --shard 0');
     await expect(moveIn(state, pool, 7)).rejects.toThrow();
     await moveIn(other, pool, 0);
-    await expect(moveIn(state)).rejects.toThrow('it has a source or records of its own');
+    await expect(moveIn(state)).rejects.toThrow('the shard has a source or records already');
     const third = join(temporary(), 'third');
     await stateIn(third);
     await expect(moveIn(third, pool, 1)).rejects.toThrow(`"${source}" belongs to shard 0 already`);

@@ -61,7 +61,7 @@ export class RemovedSegments {
     const { position } = facts;
     if (!position) return undefined;
     this.#oldest = Math.min(this.#oldest ?? Infinity, position.at);
-    // Those since the last segment that is there.
+    // The missing ranges after the last segment that exists.
     const latest = this.#missing.slice(this.#missing.findLastIndex(({ next }) => next !== undefined) + 1);
     for (const each of latest) each.next = position.at;
     return latest.length === 0 ? undefined : newestTime(facts, position.at);

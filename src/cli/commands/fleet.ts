@@ -5,6 +5,7 @@ import { WaybillError } from '../../errors/errors.ts';
 import { fleetList, shardsOwnedBy } from '../../fleet/list.ts';
 import { exportShard, importState } from '../../fleet/move.ts';
 import { placeOf } from '../../fleet/placements.ts';
+import { withDatabase } from '../../fleet/readers.ts';
 import { release as releaseRequest, requested } from '../../fleet/requests.ts';
 import { grouped, rfc3339 } from '../../report/format-time.ts';
 import { size } from '../../report/format-size.ts';
@@ -13,13 +14,10 @@ import { systemClock } from '../../time/clock.ts';
 import { defineCommand, subcommand } from '../command.ts';
 import { printJson, printTable, type Io } from '../io.ts';
 import { confirmed, confirmOption } from '../operation.ts';
-import { configOption, jsonOption, parsed, required, text, withDefault } from '../option.ts';
-import { withDatabase } from '../../fleet/readers.ts';
+import { configOption, jsonOption, required, shardNumber, text, withDefault } from '../option.ts';
 import { accessOf, settingsFor, stateOptions, type StatePlace, type StateValues } from '../state-access.ts';
 
-const shardOption = parsed('N', 'number of the shard', 'the number of a shard', (given) =>
-  /^\d{1,4}$/.test(given) ? Number(given) : undefined,
-);
+const shardOption = shardNumber('number of the shard');
 const commonOptions = { ...confirmOption, ...jsonOption, ...configOption };
 
 export const command = defineCommand({

@@ -94,7 +94,7 @@ export class Capture {
   uncaptured<Result>(work: () => Result): Result {
     const count = (name: string): number => this.#db.pragma(name, { simple: true }) as number;
     const limit = count('max_page_count');
-    // What a copy fetches is no content of the shard, and an acknowledgement still fits after it.
+    // The page limit is for content of the shard, not for fetched rows. Pages stay free for an acknowledgement.
     this.#db.pragma('max_page_count = 4294967294');
     try {
       return this.#withoutNotes(work);

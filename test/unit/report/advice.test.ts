@@ -30,7 +30,7 @@ test('roll-backs of a database are named with shard, commits and time: lost ones
   const [lost, repaired, ...others] = problems(snapshot({ fleet }));
   const at = (shard: number): string => `shard ${shard}, commits 5 to 9, 2026-11-20T03:02:00Z`;
   expect(lost).toMatchObject({
-    what: `The database lost commits, and no owner could write them again: ${[0, 1, 2, 3].map(at).join('; ')}; and 2 more shards.`,
+    what: `The database lost commits, and no owner could write them again: ${[0, 1, 2, 3].map(at).join('; ')}; and 2 more roll-backs.`,
     code: 'database_rolled_back',
   });
   expect(repaired?.what).toBe(`The database lost commits, and their owners wrote their rows again: ${at(1)}.`);

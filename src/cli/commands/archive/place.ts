@@ -12,14 +12,11 @@ import { placeOf as nameOf, type ArchiveSettings } from '../../../sink/archive/s
 import type { SinkContext } from '../../../sink/define.ts';
 import { byId } from '../../not-found.ts';
 import { readAbortable, type Io } from '../../io.ts';
-import { configOption, parsed, text, texts, type ValuesOf } from '../../option.ts';
+import { configOption, shardNumber, text, texts, type ValuesOf } from '../../option.ts';
 
 export const shardOption = {
-  shard: parsed(
-    'N',
-    'with --sink: the shard whose archive is meant; each shard of a fleet has its own, and an imported state the one without a shard',
-    'the number of a shard',
-    (given) => (/^\d{1,3}$/.test(given) ? Number(given) : undefined),
+  shard: shardNumber(
+    'with --sink: shard of a fleet, each of which has an archive; without it, the archive of an imported state or of one daemon',
   ),
 };
 export const placeOptions = {
